@@ -25,15 +25,18 @@ names_of(const MoveSetup& setup, const Context& context, const char* what) {
   };
 }
 
-/// Returns the checksums of the dp ranks on one side: those of a replica's
+/// Returns the checksums of the dp ranks on one side, or of runs of dp ranks
+/// that have all weights between them: those of a replica's
 /// parts add up, whatever the parts are.
 template <class Done>
 std::vector<std::uint64_t>
 checksums_of_dp_ranks(const Strategy& strategy,
                       const std::vector<Done>& parts) {
-  std::vector<std::uint64_t> sums(strategy.zero == Zero::z3 ? 1 : strategy.dp);
+  const auto run
+    = strategy.zero == Zero::z3 ? strategy.dp : strategy.expert_dp();
+  std::vector<std::uint64_t> sums(strategy.dp / run);
   for (std::uint32_t i = 0; i < parts.size(); ++i)
-    sums[coordinate_of(strategy, i).dp % sums.size()] += parts[i].checksum;
+    sums[coordinate_of(strategy, i).dp / run] += parts[i].checksum;
   return sums;
 }
 

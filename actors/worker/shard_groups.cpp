@@ -2,6 +2,7 @@
 
 #include "config/base/defaults.hpp"
 #include "net/base/gpus.hpp"
+#include "net/collectives/all_to_all.hpp"
 #include "net/collectives/nccl_collectives.hpp"
 
 #include <fmt/format.h>
@@ -69,6 +70,44 @@ std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
                             shard.worker->exchange.groups));
 }
 
+/// Joins the dp ranks that hold the same experts; null: no other one does.
+std::shared_ptr<net::Collectives> join_expert_copies(Shard& shard) {
+  const Strategy& strategy = shard.replica.strategy;
+  const std::uint32_t step = strategy.expert_dp();
+  if (step == 1 || strategy.dp == step)
+    return nullptr;
+  std::vector<Coordinate> members(strategy.dp / step, shard.where);
+  for (std::uint32_t i = 0; i < members.size(); ++i)
+    members[i].dp = shard.where.dp % step + i * step;
+  return of_device(shard, net::make_host_collectives(
+                            group_spec(shard, line_name("copies", members[0]),
+                                       members, shard.where.dp / step),
+                            shard.worker->exchange.groups));
+}
+
+/// Joins the neighbouring dp ranks that have a layer's experts between them,
+/// by a channel to each; null: this one has all.
+std::shared_ptr<net::AllToAll> join_experts(Shard& shard) {
+  const std::uint32_t size = shard.replica.strategy.expert_dp();
+  if (size == 1)
+    return nullptr;
+  const std::uint32_t own = shard.where.dp % size;
+  std::vector<std::shared_ptr<net::Channel>> channels(size);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (i == own)
+      continue;
+    std::vector<Coordinate> ends(2, shard.where);
+    ends[0].dp += std::min(i, own) - own;
+    ends[1].dp += std::max(i, own) - own;
+    const auto name
+      = line_name("experts", ends[0]) + fmt::format("-d{}", ends[1].dp);
+    channels[i]
+      = net::make_host_channel(group_spec(shard, name, ends, own < i ? 0 : 1),
+                               shard.worker->exchange.groups);
+  }
+  return std::make_shared<net::AllToAll>(std::move(channels), own);
+}
+
 /// Joins the two ends of a pipeline whose embeddings are tied.
 std::shared_ptr<net::Collectives> join_ends(Shard& shard) {
   const auto stages = shard.replica.strategy.pp;
@@ -107,6 +146,8 @@ models::Groups join_groups(Shard& shard) {
   groups.dp = join_group(shard, "dp", &Coordinate::dp, strategy.dp);
   groups.tp = join_group(shard, "tp", &Coordinate::tp, strategy.tp);
   groups.pp = join_group(shard, "pp", &Coordinate::pp, strategy.pp);
+  groups.experts = join_experts(shard);
+  groups.expert_copies = join_expert_copies(shard);
   if (strategy.pp == 1)
     return groups;
   groups.ends = join_ends(shard);

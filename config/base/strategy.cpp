@@ -33,6 +33,8 @@ std::string to_string(const Strategy& strategy) {
     text += fmt::format("p{}", strategy.pp);
   if (strategy.tp > 1)
     text += fmt::format("t{}", strategy.tp);
+  if (strategy.ep > 1)
+    text += fmt::format("e{}", strategy.ep);
   if (strategy.zero != Zero::none)
     text += fmt::format("z{}", static_cast<int>(strategy.zero));
   if (strategy.sequence_parallel)
@@ -61,6 +63,9 @@ Strategy parse_strategy(std::string_view text) {
     case 't':
       strategy.tp = take_number(text, letter);
       break;
+    case 'e':
+      strategy.ep = take_number(text, letter);
+      break;
     case 'z': {
       const auto stage = take_number(text, letter);
       if (stage != 1 && stage != 3)
@@ -72,9 +77,10 @@ Strategy parse_strategy(std::string_view text) {
       strategy.sequence_parallel = true;
       break;
     default:
-      throw std::invalid_argument(fmt::format(
-        "'{}' is none of d, p, t, z, s (a strategy is written like d2p1t2z1)",
-        letter));
+      throw std::invalid_argument(
+        fmt::format("'{}' is none of d, p, t, e, z, s (a strategy is written "
+                    "like d2p1t2z1)",
+                    letter));
     }
   }
   return strategy;
@@ -85,6 +91,13 @@ Coordinate coordinate_of(const Strategy& strategy, std::uint32_t index) {
   return {.dp = index / strategy.tp % strategy.dp,
           .pp = index / (strategy.tp * strategy.dp),
           .tp = index % strategy.tp};
+}
+
+std::uint32_t expert_rank_of(const Strategy& strategy,
+                             const Coordinate& where) {
+  return strategy.ep == 1
+           ? 0
+           : where.dp % strategy.expert_dp() * strategy.tp + where.tp;
 }
 
 std::uint32_t index_of(const Strategy& strategy, const Coordinate& where) {

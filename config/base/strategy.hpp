@@ -1,6 +1,6 @@
-// Degrees on a mesh, written `d4p2t2`, with suffixes z1 / z3 (optimizer / also
-// parameters sharded over dp) and s (sequence parallel). Letters c and e are
-// reserved (context, expert).
+// Degrees on a mesh, written `d4p2t2`, with suffixes e4 (the experts of a layer
+// are dealt to 4 devices), z1 / z3 (optimizer / also parameters sharded over
+// dp) and s (sequence parallel). Letter c is reserved (context).
 #pragma once
 
 #include <compare>
@@ -18,14 +18,22 @@ struct Strategy {
   std::uint32_t tp = 1;
   Zero zero = Zero::none;
   bool sequence_parallel = false;
+  /// Expert parallelism: devices that the experts of a layer are dealt to, each
+  /// expert whole; 1: tp cuts each expert.
+  std::uint32_t ep = 1;
 
   auto operator<=>(const Strategy&) const = default;
   constexpr std::uint32_t num_devices() const {
     return dp * pp * tp;
   }
+  /// Returns how many neighbouring dp ranks have a layer's experts between
+  /// them, and exchange tokens.
+  constexpr std::uint32_t expert_dp() const {
+    return ep > tp ? ep / tp : 1;
+  }
 };
 
-/// Returns "d2p1t4z1s"; degrees of 1 are omitted except in a lone "d1".
+/// Returns "d2p1t4e4z1s"; degrees of 1 are omitted except in a lone "d1".
 std::string to_string(const Strategy& strategy);
 /// Parses the form of to_string. Throws std::invalid_argument with one
 /// sentence.
@@ -42,6 +50,9 @@ struct Coordinate {
 /// Returns the coordinate of the mesh's i-th device. Order: tp varies fastest,
 /// then dp, then pp, so that a tensor group consists of adjacent devices.
 Coordinate coordinate_of(const Strategy& strategy, std::uint32_t index);
+/// Returns the coordinate's place among the devices that have a layer's
+/// experts, below `ep` or 0. Its dp neighbours differ in steps of tp.
+std::uint32_t expert_rank_of(const Strategy& strategy, const Coordinate& where);
 /// Returns the index of a coordinate; the inverse of `coordinate_of`.
 std::uint32_t index_of(const Strategy& strategy, const Coordinate& where);
 

@@ -24,7 +24,7 @@ bool can_be_adapted(const ModelShape& shape, const ParameterShape& parameter) {
   const bool in_layer = parameter.layer >= 0
                         && parameter.layer < shape.num_layers
                         && !parameter.vector;
-  return in_layer && parameter.name.find(".mlp.experts.") == std::string::npos
+  return in_layer && parameter.expert < 0
          && !parameter.name.ends_with(".router.weight")
          && parameter.stored.rows == 0 && !parameter.stored.transposed;
 }

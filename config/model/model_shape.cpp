@@ -25,6 +25,7 @@ public:
                    .split_dim = split_dim,
                    .decay = true,
                    .balances = false,
+                   .expert = -1,
                    .split_unit = split_unit,
                    .stored = {}});
   }
@@ -38,6 +39,7 @@ public:
                    .split_dim = split_dim,
                    .decay = false,
                    .balances = false,
+                   .expert = -1,
                    .split_unit = split_unit,
                    .stored = {}});
   }
@@ -119,9 +121,13 @@ void add_experts(const ModelShape& shape, const std::string& prefix,
     list.vector(prefix + "router.correction", experts.count, layer, split_none);
     list.all.back().balances = true;
   }
-  for (std::int64_t e = 0; e < experts.count; ++e)
+  for (std::int32_t e = 0; e < experts.count; ++e) {
+    const auto first = list.all.size();
     add_mlp(shape, experts.width, fmt::format("{}experts.{}.", prefix, e),
             layer, list);
+    for (auto i = first; i < list.all.size(); ++i)
+      list.all[i].expert = e;
+  }
   if (experts.shared_width > 0)
     add_mlp(shape, experts.shared_width, prefix + "shared_experts.", layer,
             list);

@@ -41,6 +41,7 @@ struct ParameterShape {
   bool decay = true;          ///< AdamW weight decay: two or more dimensions
   /// Corrections of experts' scores: changed by the experts' loads.
   bool balances = false;
+  std::int32_t expert = -1; ///< among its layer's experts; -1: none
   /// Rows (or columns) that a split keeps together: the head dimension.
   std::int64_t split_unit = 1;
   StoredAs stored; ///< location in the family's checkpoints

@@ -103,6 +103,11 @@ void add_optimizer(FieldTable& table) {
       "had more (auxiliary-loss-free balancing of DeepSeek-V3). For models "
       "whose routers have corrections (glm4_moe). 0: they stay.")
     .at_least(0);
+  add("router_aux_loss_coef", &O::router_aux_loss_coef,
+      "Weight of a loss that is least where the experts of a layer share the "
+      "tokens of each sequence evenly (sequence-wise auxiliary loss of "
+      "DeepSeek-V3). For models with experts. 0: none.")
+    .at_least(0);
 }
 
 void add_data(FieldTable& table) {

@@ -65,7 +65,8 @@ struct OptimizerSettings {
   std::string schedule = "cosine"; ///< cosine | linear | constant
   double warmup = 0.02; ///< < 1: share of all optimizer steps, else steps
   double clip = 1.0;    ///< global gradient norm; 0: off
-  double router_bias_rate = 0; ///< of corrections of experts' scores
+  double router_bias_rate = 0;     ///< of corrections of experts' scores
+  double router_aux_loss_coef = 0; ///< of the balance of a sequence's experts
   bool operator==(const OptimizerSettings&) const = default;
 };
 

@@ -176,7 +176,7 @@ std::uint64_t Engine::checksum_of(std::span<const std::byte> weights) const {
   const auto* elements = reinterpret_cast<const float*>(weights.data());
   std::uint64_t sum = 0;
   for (const plans::Box& box : part.held.boxes)
-    if (part.owner(box.parameter).first_owner)
+    if (part.counts(part.owner(box.parameter)))
       sum += engine_hash(box, part.parameters[box.parameter].cols,
                          elements + box.offset_bytes / sizeof(float));
   return sum;

@@ -27,7 +27,7 @@ private:
     if (!plans::cuts_weights(engine.spec.strategy))
       return nullptr;
     return std::make_unique<const GatheredWeights>(
-      engine.part, engine.parameters, engine.spec.dtype, *context.groups.dp,
+      engine.part, engine.parameters, engine.spec.dtype, context.groups,
       engine.backend.memory());
   }
 

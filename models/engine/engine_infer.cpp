@@ -266,8 +266,10 @@ net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
   impl_->sync->begin(context.groups);
   if (rows.num_samples() > 0)
     infer_rows(*impl_, fn, rows, context, options, out);
-  while (impl_->sync->another_pass(/*own=*/false))
-    impl_->sync->idle_forward();
+  while (impl_->sync->another_pass(/*own=*/false)) {
+    impl_->workspace_of(0).reset();
+    impl_->run_forward(pack({}), context, impl_->workspace_of(0), nullptr);
+  }
   impl_->workspaces.reset();
   return out;
 }

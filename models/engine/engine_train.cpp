@@ -187,11 +187,10 @@ private:
       if (turn.backward && turn.micro_batch + 1 == parts.size())
         impl_.sync->last_backward();
       const TrainPart& part = parts[turn.micro_batch];
-      if (part.run == nullptr)
-        turn.backward ? impl_.sync->idle_backward()
-                      : impl_.sync->idle_forward();
-      else if (turn.backward)
-        part.run->backward_turn(flying[slot]);
+      if (turn.backward)
+        backward_turn(flying[slot]);
+      else if (part.run == nullptr)
+        flying[slot] = empty_forward(impl_.workspace_of(slot));
       else
         flying[slot] = part.run->forward_turn(
           part.rows, impl_.workspace_of(slot), step, sums);
@@ -223,6 +222,10 @@ private:
     m.rows = rows;
     if (picked_.replay)
       picked_.replay->read(rows, m.sequences);
+    if (denominators_[step].sequences > 0)
+      m.sequences.tokens.balance_weight
+        = impl_.spec.optimizer.router_aux_loss_coef
+          / denominators_[step].sequences;
     const trace::Span span(
       context_.track, name, context_.step.value,
       static_cast<std::uint64_t>(m.sequences.num_tokens()));
@@ -239,6 +242,18 @@ private:
       = loss_.function(m.batch, denominators_[step], spec_.loss);
     sums.merge(result.sums);
     m.loss = result.loss;
+    return m;
+  }
+
+  // Takes part in a pass in which other dp ranks have rows.
+  TrainMicroBatch empty_forward(Workspace& workspace) {
+    TrainMicroBatch m;
+    m.workspace = &workspace;
+    m.sequences = pack_shared({}, {});
+    workspace.reset();
+    m.saved.recompute = spec_.recompute;
+    m.hidden_TH
+      = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
     return m;
   }
 

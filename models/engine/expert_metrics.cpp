@@ -1,5 +1,7 @@
 #include "models/engine/expert_metrics.hpp"
 
+#include "models/transformer/balance_loss.hpp"
+
 #include <vector>
 
 namespace troupe::models {
@@ -43,15 +45,25 @@ void add_mismatch(const Routing& routing, const PackedSequences& sequences,
              static_cast<double>(replayed));
 }
 
+void add_balance_losses(const Routing& routing,
+                        const PackedSequences& sequences,
+                        const ExpertShape& experts, MetricSums& sums) {
+  const RouterShape shape{.tokens = sequences.tokens.num_tokens(),
+                          .experts = experts.count,
+                          .chosen = experts.per_token,
+                          .rule = experts.router};
+  for (const double loss : balance_losses(shape, routing, sequences.tokens))
+    sums.add("moe/aux_loss", loss, 1);
+}
+
 } // namespace
 
 void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums) {
   for (const LayerSaved& layer : saved.layers) {
-    if (layer.experts.routing == nullptr
-        || layer.experts.routing->chosen_TK.empty())
+    if (layer.experts == nullptr || layer.experts->routing.chosen_TK.empty())
       continue;
-    const Routing& routing = *layer.experts.routing;
+    const Routing& routing = layer.experts->routing;
     for (std::size_t s = 0; s + 1 < sequences.cu_seqlens.size(); ++s)
       if (const std::int64_t begin = sequences.cu_seqlens[s],
           end = sequences.cu_seqlens[s + 1];
@@ -59,6 +71,8 @@ void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
         sums.add("moe/balance",
                  even_share(routing, sequences, experts, begin, end), 1);
     add_mismatch(routing, sequences, experts, sums);
+    if (sequences.tokens.balance_weight > 0)
+      add_balance_losses(routing, sequences, experts, sums);
   }
 }
 

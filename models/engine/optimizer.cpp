@@ -35,7 +35,9 @@ std::vector<OptimizerRun> optimizer_runs(const LocalModel& part,
           ? moment // same as the weights, which are cut in the same way
           : parameters.offset(part.box_index(owner)) + owner.place_of(box);
     runs.push_back({begin, begin + box.num_elements(), moment,
-                    part.parameters[box.parameter].decay, owner.first_owner,
+                    part.parameters[box.parameter].decay,
+                    part.strategy.zero == Zero::none ? part.counts(owner)
+                                                     : owner.first_owner,
                     part.parameters[box.parameter].balances});
   }
   return runs;

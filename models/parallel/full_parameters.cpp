@@ -11,13 +11,13 @@ namespace troupe::models {
 namespace {
 
 plans::Layout whole_layout(const LocalModel& part) {
-  Strategy one = part.strategy;
-  one.dp = 1;
-  one.zero = Zero::none;
+  Strategy few = part.strategy; // dp ranks that have all between them
+  few.dp = few.expert_dp();
+  few.zero = Zero::none;
   std::vector<Rank> devices;
-  for (std::uint32_t i = 0; i < one.num_devices(); ++i)
+  for (std::uint32_t i = 0; i < few.num_devices(); ++i)
     devices.emplace_back(i);
-  return plans::make_layout(part.staged(), one, devices, DType::f32);
+  return plans::make_layout(part.staged(), few, devices, DType::f32);
 }
 
 const plans::Box* whole_box(const plans::Shard& shard,
@@ -40,9 +40,38 @@ std::vector<plans::Box> whole_peer_boxes(const plans::Layout& layout,
                                          std::uint32_t parameter) {
   std::vector<plans::Box> boxes;
   for (const plans::Shard& shard : layout.shards)
-    if (shard.where.pp == part.where.pp)
+    if (shard.where.pp == part.where.pp && shard.where.dp == 0)
       boxes.push_back(*whole_box(shard, parameter));
   return boxes;
+}
+
+// Returns the first device of a stage that has the parameter; null: none.
+const Coordinate* whole_owner(const plans::Layout& layout, std::uint32_t stage,
+                              std::uint32_t parameter) {
+  const auto found = std::ranges::find_if(
+    layout.shards, [&](const plans::Shard& shard) {
+      return shard.where.pp == stage && whole_box(shard, parameter) != nullptr;
+    });
+  return found == layout.shards.end() ? nullptr : &found->where;
+}
+
+// Brings an expert to all devices of the stage: from the dp rank that has it to
+// the others, and from there over the tp group.
+std::span<const float> whole_expert(const Coordinate& owner,
+                                    const LocalModel& part, const float* mine,
+                                    std::size_t size, const Groups& groups,
+                                    std::vector<float>& room) {
+  const bool owns = owner.dp == part.where.dp && owner.tp == part.where.tp;
+  if (owns)
+    room.assign(mine, mine + size);
+  room.resize(size);
+  if (part.strategy.expert_dp() > 1 && owner.tp == part.where.tp)
+    groups.dp->broadcast(room.data(), size, DType::f32, owner.dp,
+                         "whole tensors");
+  if (groups.tp != nullptr)
+    groups.tp->broadcast(room.data(), size, DType::f32, owner.tp,
+                         "whole tensors");
+  return room;
 }
 
 // Gathers all ranks' boxes of one parameter, into `whole` if it is not null.
@@ -64,6 +93,7 @@ void whole_gather(const std::vector<plans::Box>& boxes, const float* mine,
 }
 
 // Returns one parameter of this stage: in place, or gathered into `room`.
+// `mine` is null if other devices of the stage have it.
 std::span<const float> whole_tensor(const plans::Layout& layout,
                                     const LocalModel& part,
                                     std::uint32_t parameter, const float* mine,
@@ -71,6 +101,9 @@ std::span<const float> whole_tensor(const plans::Layout& layout,
                                     std::vector<float>& room) {
   const ParameterShape& shape = part.parameters[parameter];
   const auto size = static_cast<std::size_t>(shape.num_elements());
+  if (part.strategy.ep > 1 && shape.expert >= 0)
+    return whole_expert(*whole_owner(layout, part.where.pp, parameter), part,
+                        mine, size, groups, room);
   if (part.strategy.tp == 1)
     return {mine, size};
   TROUPE_CHECK(groups.tp != nullptr, "tensor peers without a group");
@@ -85,11 +118,10 @@ std::span<const float> whole_tensor(const plans::Layout& layout,
 // Returns the first stage that has the parameter.
 std::uint32_t whole_stage(const plans::Layout& layout,
                           std::uint32_t parameter) {
-  std::uint32_t first = ~0U;
-  for (const plans::Shard& shard : layout.shards)
-    if (whole_box(shard, parameter) != nullptr)
-      first = std::min(first, shard.where.pp);
-  return first;
+  std::uint32_t stage = 0;
+  while (whole_owner(layout, stage, parameter) == nullptr)
+    ++stage;
+  return stage;
 }
 
 bool whole_is_cut(const LocalModel& part, Plane plane) {
@@ -102,7 +134,8 @@ bool whole_is_cut(const LocalModel& part, Plane plane) {
 } // namespace
 
 bool FullParameters::gives(const LocalModel& part, Plane plane) {
-  return part.where.dp == 0 || whole_is_cut(part, plane);
+  return part.where.dp == 0 || whole_is_cut(part, plane)
+         || part.strategy.expert_dp() > 1;
 }
 
 FullParameters::FullParameters(const LocalModel& part,
@@ -115,7 +148,7 @@ FullParameters::FullParameters(const LocalModel& part,
   const PaddedOffsets room = padded_offsets(part.local_parameters);
   if (whole_is_cut(part, plane)) {
     part_.resize(static_cast<std::size_t>(room.size));
-    gather_plane(part, base, part_.data(), *groups.dp);
+    gather_plane(part, base, part_.data(), groups);
     base = part_.data();
   }
   std::vector<float> passing; // buffer for another stage's tensor that is not
@@ -125,12 +158,12 @@ FullParameters::FullParameters(const LocalModel& part,
       = static_cast<std::size_t>(part.parameters[p].num_elements());
     const auto mine = std::ranges::find(
       part.boxes, p, [](const PartBox& box) { return box.box.parameter; });
-    const bool here = mine != part.boxes.end();
     std::span<const float> found;
-    if (here) {
+    if (whole_owner(layout, part.where.pp, p) != nullptr) {
       const auto i = static_cast<std::size_t>(mine - part.boxes.begin());
-      found = whole_tensor(layout, part, p, base + room.offsets[i], groups,
-                           owned_[p]);
+      const float* at
+        = mine == part.boxes.end() ? nullptr : base + room.offsets[i];
+      found = whole_tensor(layout, part, p, at, groups, owned_[p]);
     }
     if (part.strategy.pp > 1 && part.where.tp == 0) {
       const std::uint32_t root = whole_stage(layout, p);

@@ -1,7 +1,8 @@
 // A plane of the whole model, assembled from its parts, bit for bit: planes
-// that z cuts are gathered over dp, then each parameter's boxes over tp, then
-// the stages' tensors over pp. On a single device nothing is copied. Used for
-// files: tensors are saved whole for any strategy.
+// that z cuts are gathered over dp, then each parameter's boxes over tp (dealt
+// experts are sent by their owner), then the stages' tensors over pp. On a
+// single device nothing is copied. Used for files: tensors are saved whole for
+// any strategy.
 #pragma once
 
 #include "models/parallel/local_model.hpp"
@@ -22,7 +23,7 @@ public:
   FullParameters(const LocalModel& part, const Parameters& parameters,
                  Plane plane, const Groups& groups, bool keeps);
   /// Returns true if the device has elements to contribute: dp replicas of an
-  /// uncut plane do not.
+  /// uncut plane with all experts do not.
   static bool gives(const LocalModel& part, Plane plane);
 
   /// Returns the elements of the whole model's parameter `index`, row-major.

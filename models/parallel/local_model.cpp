@@ -10,11 +10,16 @@ namespace troupe::models {
 
 namespace {
 
-// Returns the layout of one dp coordinate, before z cuts anything.
-plans::Layout part_layout(const plans::StagedParameters& parameters,
-                          Strategy strategy) {
-  strategy.dp = 1;
+// Returns the strategy of the dp ranks that have all experts between them (one,
+// if experts are not dealt to dp ranks), before z cuts anything.
+Strategy uncut(Strategy strategy) {
+  strategy.dp = strategy.expert_dp();
   strategy.zero = Zero::none;
+  return strategy;
+}
+
+plans::Layout part_layout(const plans::StagedParameters& parameters,
+                          const Strategy& strategy) {
   std::vector<Rank> devices;
   for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
     devices.emplace_back(i);
@@ -35,7 +40,7 @@ void part_note_owner(PartBox& mine, const Coordinate& where,
   const bool holds = std::ranges::any_of(own, [&](const plans::Box& box) {
     return part_same_region(box, mine.box);
   });
-  if (!holds || other.where == where)
+  if (!holds || other.where.dp != where.dp || other.where == where)
     return;
   mine.over_tensor |= other.where.tp != where.tp;
   mine.over_stages |= other.where.pp != where.pp;
@@ -44,10 +49,11 @@ void part_note_owner(PartBox& mine, const Coordinate& where,
 }
 
 // Returns the intermediate size that an up projection has the rows of.
-std::int64_t& local_width(const std::string& up_projection, ModelShape& local) {
-  if (up_projection.find(".mlp.experts.") != std::string::npos)
+std::int64_t& local_width(const ParameterShape& up_projection,
+                          ModelShape& local) {
+  if (up_projection.expert >= 0)
     return local.experts.width;
-  return up_projection.find(".shared_experts.") != std::string::npos
+  return up_projection.name.find(".shared_experts.") != std::string::npos
            ? local.experts.shared_width
            : local.intermediate_size;
 }
@@ -63,14 +69,15 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
     local(model) {
   if (const auto why = plans::why_illegal(strategy, model); !why.empty())
     throw PlanError(why);
-  const plans::Layout layout = part_layout(staged(), strategy);
-  const Coordinate here{0, where.pp, where.tp};
-  Strategy one = strategy;
-  one.dp = 1;
+  const Strategy few = uncut(strategy);
+  const plans::Layout layout = part_layout(staged(), few);
+  const Coordinate here{where.dp % few.dp, where.pp, where.tp};
   std::int32_t first = static_cast<std::int32_t>(model.num_layers);
   std::int32_t end = 0;
-  for (const plans::Box& box : layout.shards[index_of(one, here)].boxes) {
+  for (const plans::Box& box : layout.shards[index_of(few, here)].boxes) {
     PartBox& mine = boxes.emplace_back(PartBox{.box = box});
+    mine.is_dealt
+      = strategy.expert_dp() > 1 && parameters[box.parameter].expert >= 0;
     for (const plans::Shard& other : layout.shards)
       part_note_owner(mine, here, other);
     ParameterShape shape = parameters[box.parameter];
@@ -97,7 +104,7 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
   std::vector<plans::Box> whole_here;
   for (const PartBox& mine : boxes)
     whole_here.push_back(mine.box);
-  windows = plans::gather_buffers(parameters, whole_here, strategy.dp);
+  windows = plans::gather_buffers(parameters, whole_here, strategy);
   first_layer = first;
   local.num_layers = std::max(0, end - first);
   local.num_heads = model.num_heads / strategy.tp;
@@ -105,7 +112,7 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
     = std::max<std::int64_t>(1, model.num_kv_heads / strategy.tp);
   for (const ParameterShape& shape : local_parameters)
     if (shape.name.ends_with("up_proj.weight"))
-      local_width(shape.name, local) = shape.rows;
+      local_width(shape, local) = shape.rows;
 }
 
 const PartBox& LocalModel::owner(std::uint32_t parameter) const {

@@ -23,6 +23,7 @@ namespace troupe::models {
 /// One local parameter. Replicas over dp do not count as owners: all are alike.
 struct PartBox {
   plans::Box box;           ///< in the whole parameter, before z cuts it
+  bool is_dealt = false;    ///< an expert that other dp ranks do not hold
   bool over_tensor = false; ///< tp ranks hold the same box
   bool over_stages = false; ///< another pipeline stage holds it too
   bool first_owner = true;  ///< no owner before this coordinate
@@ -40,6 +41,12 @@ struct LocalModel {
              const Coordinate& coordinate);
   /// Returns the entry of `boxes` of a parameter that is held here.
   const PartBox& owner(std::uint32_t parameter) const;
+  /// Returns whether this device counts the box, so that the dp ranks which
+  /// have all experts between them count every element once.
+  bool counts(const PartBox& box) const {
+    return box.first_owner
+           && (box.is_dealt || where.dp % strategy.expert_dp() == 0);
+  }
   std::size_t box_index(const PartBox& box) const {
     return static_cast<std::size_t>(&box - boxes.data());
   }

@@ -14,6 +14,7 @@ namespace troupe::trace {
 enum class Track : std::uint32_t;
 } // namespace troupe::trace
 namespace troupe::net {
+class AllToAll;
 class Channel;
 class Collectives;
 } // namespace troupe::net
@@ -25,12 +26,21 @@ struct Groups {
   std::shared_ptr<net::Collectives> dp; ///< replicas with other samples
   std::shared_ptr<net::Collectives> tp; ///< the other parts of each tensor
   std::shared_ptr<net::Collectives> pp; ///< the other stages, first to last
+  /// The neighbouring dp ranks that have a layer's experts between them, and
+  /// the dp ranks that have the same ones; if dp ranks share experts.
+  std::shared_ptr<net::AllToAll> experts;
+  std::shared_ptr<net::Collectives> expert_copies;
   /// First and last stage only: both hold tied embeddings.
   std::shared_ptr<net::Collectives> ends;
   /// Neighbours in the pipeline ring; null without a pipeline.
   std::shared_ptr<net::Channel> previous;
   std::shared_ptr<net::Channel> next;
 
+  /// Returns the dp ranks that hold the same parameters: all of them, or those
+  /// with the same experts if `is_dealt`. Null: this one alone.
+  net::Collectives* holders(bool is_dealt) const {
+    return is_dealt ? expert_copies.get() : dp.get();
+  }
   std::uint32_t stage() const;
   std::uint32_t stages() const;
   bool first_stage() const {

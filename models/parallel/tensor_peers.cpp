@@ -19,6 +19,7 @@ std::int64_t peers_rows(std::int64_t tokens, std::uint32_t size) {
 TensorPeers::TensorPeers(const RunContext& context, Backend& backend,
                          bool split)
   : group_(context.groups.tp.get()),
+    experts_(context.groups.experts.get()),
     backend_(&backend) {
   if (group_ == nullptr)
     return;

@@ -2,7 +2,8 @@
 // stream are on this rank, how partial sums of a row-parallel product become
 // the stream again, and how the stream becomes the input of a column-parallel
 // product. With a single rank all of it does nothing: pointers pass through and
-// no byte moves.
+// no byte moves. It also names the dp ranks that a layer's experts are dealt
+// to.
 //
 // Two forms (Megatron): plain - every rank keeps the whole stream, sums are
 // all-reduces; split (`s`, sequence parallel) - rank i keeps ceil(T / size)
@@ -15,6 +16,7 @@
 #include <cstdint>
 
 namespace troupe::net {
+class AllToAll;
 class Collectives;
 } // namespace troupe::net
 
@@ -53,6 +55,11 @@ public:
   bool split() const {
     return split_;
   }
+  /// Returns the dp ranks that have a layer's experts between them; null: the
+  /// tp group has all of them.
+  net::AllToAll* expert_group() const {
+    return experts_;
+  }
 
   /// Returns the rows of the stream that are on this rank.
   TokenRange own(std::int64_t tokens) const;
@@ -80,7 +87,8 @@ public:
 
 private:
   net::Collectives* group_ = nullptr; ///< null: a single rank
-  Backend* backend_ = nullptr;        ///< of the exchanged memory
+  net::AllToAll* experts_ = nullptr;
+  Backend* backend_ = nullptr; ///< of the exchanged memory
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
   bool split_ = false;

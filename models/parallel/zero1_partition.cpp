@@ -35,6 +35,7 @@ Zero1Partition::Zero1Partition(const LocalModel& part,
   for (const plans::GatherBuffer& window : part.windows.units) {
     Unit& unit = units_.emplace_back();
     unit.size = window.size;
+    unit.is_dealt = window.is_dealt;
     for (std::size_t i = window.first_box; i < window.end_box; ++i)
       unit.segments.push_back({offsets[i], part.boxes[i].box.num_elements()});
   }
@@ -57,8 +58,11 @@ void Zero1Partition::unpack(const Unit& unit, std::int64_t first,
 }
 
 void Zero1Partition::sum_own(std::size_t index, float* plane,
-                             net::Collectives& dp) {
+                             const Groups& groups) {
   const Unit& unit = units_[index];
+  if (groups.holders(unit.is_dealt) == nullptr)
+    return;
+  net::Collectives& dp = *groups.holders(unit.is_dealt);
   const std::int64_t run = cut_run(unit.size, dp.size());
   float* flat = buffer_.reserve(run * (dp.size() + 1));
   pack(unit, 0, unit.size, plane, flat);
@@ -71,8 +75,11 @@ void Zero1Partition::sum_own(std::size_t index, float* plane,
 }
 
 void Zero1Partition::gather(std::size_t index, float* plane,
-                            net::Collectives& dp) {
+                            const Groups& groups) {
   const Unit& unit = units_[index];
+  if (groups.holders(unit.is_dealt) == nullptr)
+    return;
+  net::Collectives& dp = *groups.holders(unit.is_dealt);
   const std::int64_t run = cut_run(unit.size, dp.size());
   float* flat = buffer_.reserve(run * (dp.size() + 1));
   const std::int64_t first = run * dp.rank();
@@ -83,7 +90,7 @@ void Zero1Partition::gather(std::size_t index, float* plane,
 }
 
 void gather_plane(const LocalModel& part, const float* own, float* whole,
-                  net::Collectives& dp) {
+                  const Groups& groups) {
   const auto offsets = padded_offsets(part.local_parameters).offsets;
   for (const plans::Box& box : part.optimizer.boxes) {
     const PartBox& owner = part.owner(box.parameter);
@@ -92,7 +99,7 @@ void gather_plane(const LocalModel& part, const float* own, float* whole,
   }
   Zero1Partition cut(part, offsets);
   for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
-    cut.gather(unit, whole, dp);
+    cut.gather(unit, whole, groups);
 }
 
 } // namespace troupe::models

@@ -1,18 +1,17 @@
 // How z1 cuts the parts of a model over dp: each unit (embedding, layer, final
 // norm and head) is one flat run of elements, of which dp rank i has the i-th
-// ceil-sized part (plans::Layout). Reduce-scatter and all-gather of a unit go
-// through one packed buffer, because a plane has padding between parameters.
+// ceil-sized part (plans::Layout); experts that are dealt to dp ranks are units
+// cut over the ranks that hold the same ones. Reduce-scatter and all-gather of
+// a unit go through one packed buffer, because a plane has padding between
+// parameters.
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"
 #include "models/parallel/local_model.hpp"
+#include "models/parallel/run_context.hpp"
 
 #include <cstdint>
 #include <vector>
-
-namespace troupe::net {
-class Collectives;
-} // namespace troupe::net
 
 namespace troupe::models {
 
@@ -27,9 +26,9 @@ public:
   }
   /// Reduce-scatters the unit: this rank's elements become the sum over dp; the
   /// rest is left unchanged.
-  void sum_own(std::size_t unit, float* plane, net::Collectives& dp);
+  void sum_own(std::size_t unit, float* plane, const Groups& groups);
   /// All-gathers the unit's elements from their owners.
-  void gather(std::size_t unit, float* plane, net::Collectives& dp);
+  void gather(std::size_t unit, float* plane, const Groups& groups);
 
 private:
   struct Segment { // a box, in the plane
@@ -39,6 +38,7 @@ private:
   struct Unit {
     std::vector<Segment> segments;
     std::int64_t size = 0;
+    bool is_dealt = false; ///< experts of some dp ranks
   };
 
   /// Copies elements [first, end) of the flat unit from or to the plane.
@@ -54,6 +54,6 @@ private:
 /// Gathers a plane that holds this rank's parts into `whole`, a plane with all
 /// boxes of `part` at their padded offsets. Collective over dp.
 void gather_plane(const LocalModel& part, const float* own, float* whole,
-                  net::Collectives& dp);
+                  const Groups& groups);
 
 } // namespace troupe::models

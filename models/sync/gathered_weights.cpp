@@ -17,13 +17,13 @@ LocalModel uncut(const LocalModel& part) {
 
 GatheredWeights::GatheredWeights(const LocalModel& part,
                                  const Parameters& parameters, DType operands,
-                                 net::Collectives& dp,
+                                 const Groups& groups,
                                  const net::BlockMemory* memory)
   : whole_(uncut(part), /*trainable=*/false, memory, net::PageSharing::none),
     weights_(weights_of(uncut(part), whole_, Plane::weight)) {
   weights_.operands = operands;
   gather_plane(part, parameters.plane(Plane::weight).data(),
-               whole_.plane(Plane::weight).data(), dp);
+               whole_.plane(Plane::weight).data(), groups);
 }
 
 } // namespace troupe::models

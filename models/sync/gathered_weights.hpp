@@ -6,11 +6,8 @@
 
 #include "config/base/dtype.hpp"
 #include "models/parallel/parameters.hpp"
+#include "models/parallel/run_context.hpp"
 #include "models/transformer/transformer.hpp"
-
-namespace troupe::net {
-class Collectives;
-} // namespace troupe::net
 
 namespace troupe::models {
 
@@ -18,10 +15,10 @@ struct LocalModel;
 
 class GatheredWeights {
 public:
-  /// Gathers the weights. Collective over `dp`. Throws FailureError like any
+  /// Gathers the weights. Collective over dp. Throws FailureError like any
   /// collective.
   GatheredWeights(const LocalModel& part, const Parameters& parameters,
-                  DType operands, net::Collectives& dp,
+                  DType operands, const Groups& groups,
                   const net::BlockMemory* memory);
 
   const Weights& weights() const {

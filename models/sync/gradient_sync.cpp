@@ -10,13 +10,16 @@ GradientSync::GradientSync(const LocalModel& part, Parameters& parameters,
     backend_(backend) {
   if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
     cut_.emplace(part, padded_offsets(part.local_parameters).offsets);
+  for (const plans::GatherBuffer& unit : part.windows.units) {
+    const std::size_t last = unit.end_box - 1;
+    units_.push_back(
+      {unit.layer, parameters.offset(unit.first_box),
+       parameters.offset(last) + part.boxes[last].box.num_elements(),
+       unit.is_dealt});
+  }
   for (std::size_t i = 0; i < part.boxes.size(); ++i) {
     const PartBox& mine = part.boxes[i];
-    const std::int32_t layer = parameters.shapes()[i].layer;
     const std::int64_t begin = parameters.offset(i);
-    if (units_.empty() || units_.back().layer != layer)
-      units_.push_back({layer, begin, begin});
-    units_.back().end = begin + mine.box.num_elements();
     if (mine.over_stages)
       tied_.push_back({begin, mine.box.num_elements()});
     shared_.add(part, mine, begin);
@@ -46,21 +49,20 @@ void GradientSync::after_backward(std::int64_t layer) {
 void GradientSync::sum_down_to(std::int64_t layer) {
   if (dp_ == nullptr)
     return;
+  for (; unsummed_ > 0 && units_[unsummed_ - 1].layer >= layer; --unsummed_)
+    background_.run([this, index = unsummed_ - 1] { sum_unit(index); });
+}
+
+void GradientSync::sum_unit(std::size_t index) {
+  const Unit& unit = units_[index];
   float* gradient = parameters_.plane(Plane::grad).data();
-  for (; unsummed_ > 0 && units_[unsummed_ - 1].layer >= layer; --unsummed_) {
-    const std::size_t index = unsummed_ - 1;
-    background_.run([this, index, gradient] {
-      const Unit& unit = units_[index];
-      backend_.wait();
-      if (cut_)
-        cut_->sum_own(index, gradient, *groups_.dp);
-      else
-        groups_.dp->all_reduce_sum(
-          gradient + unit.begin,
-          static_cast<std::size_t>(unit.end - unit.begin), DType::f32,
-          "gradients");
-    });
-  }
+  backend_.wait();
+  if (cut_)
+    return cut_->sum_own(index, gradient, groups_);
+  if (net::Collectives* holders = groups_.holders(unit.is_dealt))
+    holders->all_reduce_sum(gradient + unit.begin,
+                            static_cast<std::size_t>(unit.end - unit.begin),
+                            DType::f32, "gradients");
 }
 
 void GradientSync::sum_over_owners() {
@@ -97,12 +99,26 @@ void GradientSync::weights_changed() {
   backend_.wait();
   float* weights = parameters_.plane(Plane::weight).data();
   for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
-    cut_->gather(unit, weights, *groups_.dp);
+    cut_->gather(unit, weights, groups_);
 }
 
 double GradientSync::sum_over_parts(double mine) {
-  return sum_over_groups(mine,
-                         {groups_.tp, groups_.pp, cut_ ? groups_.dp : nullptr});
+  const bool over_dp = cut_ || groups_.experts != nullptr;
+  const double sum = sum_over_groups(
+    mine, {groups_.tp, groups_.pp, over_dp ? groups_.dp : nullptr});
+  if (cut_ || groups_.expert_copies == nullptr)
+    return sum;
+  return sum / groups_.expert_copies->size(); // which count the same
+}
+
+// Ranks that have a layer's experts between them compute every pass together.
+std::vector<std::int64_t> GradientSync::passes(std::vector<std::int64_t> own) {
+  return groups_.experts == nullptr ? own
+                                    : most_passes(std::move(own), *groups_.dp);
+}
+
+bool GradientSync::another_pass(bool own) {
+  return groups_.experts == nullptr ? own : any_wants(own, *groups_.dp);
 }
 
 } // namespace troupe::models

@@ -32,12 +32,15 @@ public:
   void finish() override;
   void weights_changed() override;
   double sum_over_parts(double mine) override;
+  std::vector<std::int64_t> passes(std::vector<std::int64_t> own) override;
+  bool another_pass(bool own) override;
 
 private:
-  struct Unit { // embedding, layer, or final norm and head
+  struct Unit { // embedding, layer, or final norm and head (plans::UnitRun)
     std::int32_t layer = 0;
     std::int64_t begin = 0; ///< in the gradient plane
     std::int64_t end = 0;
+    bool is_dealt = false; ///< experts of some dp ranks
   };
   struct Tied { // a box that first and last stage share
     std::int64_t offset = 0;
@@ -46,6 +49,7 @@ private:
 
   /// Queues the sums of units from the last unsummed one down to `layer`.
   void sum_down_to(std::int64_t layer);
+  void sum_unit(std::size_t index);
   void sum_over_owners();
 
   Parameters& parameters_;

@@ -28,14 +28,11 @@ public:
     return own;
   }
   /// Returns true if one more pass of inference follows: with samples here
-  /// (`own`), or because other dp ranks have some.
+  /// (`own`), or because other dp ranks have some. A pass without samples here
+  /// runs the stack on no tokens.
   virtual bool another_pass(bool own) {
     return own;
   }
-  /// Takes part in a pass without samples of its own.
-  virtual void idle_forward() {}
-  virtual void idle_backward() {}
-
   /// Announces the last backward of an optimizer step.
   virtual void last_backward() {}
   /// Returns when every owner has the gradient of what it holds. All devices
@@ -47,6 +44,11 @@ public:
   virtual double sum_over_parts(double mine) = 0;
 };
 
+/// Returns the most passes of any dp rank, for each optimizer step.
+std::vector<std::int64_t> most_passes(std::vector<std::int64_t> own,
+                                      net::Collectives& dp);
+/// Returns true if any dp rank wants another pass.
+bool any_wants(bool own, net::Collectives& dp);
 /// Sums over some groups in turn; null groups are skipped.
 double sum_over_groups(
   double mine, std::initializer_list<std::shared_ptr<net::Collectives>> groups);

@@ -39,37 +39,12 @@ void Zero3Flow::begin(const Groups& groups) {
 }
 
 std::vector<std::int64_t> Zero3Flow::passes(std::vector<std::int64_t> own) {
-  const std::size_t dp_ranks = groups_.dp->size();
-  std::vector<std::int64_t> all(own.size() * dp_ranks);
-  if (own.empty())
-    return own;
-  groups_.dp->all_gather(own.data(), all.data(), own.size(), DType::i64,
-                         "micro-batches");
-  for (std::size_t i = 0; i < all.size(); ++i)
-    own[i % own.size()] = std::max(own[i % own.size()], all[i]);
-  return own;
+  return most_passes(std::move(own), *groups_.dp);
 }
 
 bool Zero3Flow::another_pass(bool own) {
   background_->wait();
-  std::int64_t wanted = own ? 1 : 0;
-  groups_.dp->all_reduce_sum(&wanted, 1, DType::i64, "another pass");
-  return wanted > 0;
-}
-
-void Zero3Flow::idle_forward() {
-  for (const Unit& unit : units_)
-    before_forward(unit.window.layer);
-}
-
-void Zero3Flow::idle_backward() {
-  for (std::size_t i = units_.size(); i-- > 0;) {
-    const std::int32_t layer = units_[i].window.layer;
-    if (layer < 0 && !first_stage_)
-      continue; // the last stage's tied embedding goes with the head
-    before_backward(layer);
-    after_backward(layer);
-  }
+  return any_wants(own, *groups_.dp);
 }
 
 std::optional<std::size_t> Zero3Flow::find(std::int64_t layer) const {

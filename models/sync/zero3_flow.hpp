@@ -32,8 +32,6 @@ public:
   void begin(const Groups& groups) override;
   std::vector<std::int64_t> passes(std::vector<std::int64_t> own) override;
   bool another_pass(bool own) override;
-  void idle_forward() override;
-  void idle_backward() override;
   void before_forward(std::int64_t layer) override;
   void before_backward(std::int64_t layer) override;
   void after_backward(std::int64_t layer) override;

@@ -97,8 +97,9 @@ void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
   if (experts_.is_recorded)
     record(routing, packed.first_expert_column);
   for (std::size_t e = 0; e < packed.experts.size(); ++e) {
-    const std::int64_t begin = routing.begin_E[e];
-    const std::int64_t rows = routing.begin_E[e + 1] - begin;
+    const auto at = static_cast<std::size_t>(w.moe.first_expert) + e;
+    const std::int64_t begin = routing.begin_E[at];
+    const std::int64_t rows = routing.begin_E[at + 1] - begin;
     if (rows == 0)
       continue;
     moe_gather(routing, begin, rows, hidden, in_RH, x);

@@ -1,9 +1,10 @@
 // A mixture of experts instead of one MLP (Mixtral, Qwen3-MoE, GLM-4.5): the
 // router (router.hpp) chooses k experts per token and their weights. Tokens are
 // sorted by expert, so that an expert is three products over its tokens. Each
-// tp rank has a part of each expert's width and all of the router; its result
-// is a partial sum. All of it runs on the host, in memory that the device has
-// finished with.
+// tp rank has all of the router, and a part of each expert's width or, with
+// expert parallelism, some experts; its result is a partial sum. Experts of dp
+// ranks get their tokens from these (expert_exchange.hpp). All of it runs on
+// the host, in memory that the device has finished with.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate of an expert.
@@ -11,11 +12,13 @@
 
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/workspace.hpp"
+#include "models/transformer/expert_exchange.hpp"
 #include "models/transformer/router.hpp"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace troupe::models {
@@ -31,8 +34,9 @@ struct ExpertWeights {
 struct MoeWeights {
   at::Tensor router;     ///< [E, H]
   at::Tensor correction; ///< [E], if the rule has one (RouterRule::corrected)
-  std::vector<ExpertWeights> experts;
-  std::int64_t ordinal = 0; ///< among the model's layers with experts
+  std::vector<ExpertWeights> experts; ///< neighbours, those of this device
+  std::int64_t first_expert = 0;      ///< index of the first of them
+  std::int64_t ordinal = 0;           ///< among the model's layers with experts
 
   const float* correction_E() const { ///< null: none
     return correction.defined() ? correction.const_data_ptr<float>() : nullptr;
@@ -44,6 +48,15 @@ struct MoeShape {
   RouterShape router;          ///< T, E, k
   MlpShape unit;               ///< one expert; its `rows` are ignored
   DType operands = DType::f32; ///< of the experts' products, not the router's
+  ExpertPeers peers;
+};
+
+/// The experts that a layer's tokens went to, and what backward needs of them.
+struct RoutedTokens {
+  Routing routing;
+  ExpertRows rows;             ///< if dp ranks share experts
+  float* inputs_RH = nullptr;  ///< of the experts here; null: the layer's
+  float* gate_up_RX = nullptr; ///< [rows at the experts here, 2I]
 };
 
 /// Gathers rows of x [T, W] of the slots [begin, begin + rows) into out [rows,
@@ -55,17 +68,24 @@ void moe_scatter(const Routing& routing, std::int64_t begin, std::int64_t rows,
                  std::int64_t width, bool weighted, const float* from,
                  float* out);
 
-/// Adds the sum over a token's experts of weight * expert(x) to out[T, H].
-/// `gate_up_SX` [S, 2I] keeps what backward needs.
+/// Chooses the experts of each token, and brings their inputs to them. Memory
+/// of what the result keeps is taken from `workspace`.
+void moe_choose(const MoeShape& shape, const MoeWeights& weights,
+                const float* x_TH, RoutedTokens& routed, Workspace& workspace);
+
+/// Adds the sum over a token's experts, those of this tp rank, of weight *
+/// expert(x) to out[T, H].
 void moe_forward(const MoeShape& shape, const MoeWeights& weights,
-                 const float* x_TH, Routing& routing, float* gate_up_SX,
-                 float* out_TH, Workspace& workspace);
+                 const float* x_TH, const RoutedTokens& routed, float* out_TH,
+                 Workspace& workspace);
 
 /// Adds to `grads` and to dx[T, H], given the gradient of the sum; consumes
-/// `gate_up_SX`.
+/// `routed.gate_up_RX`. `add_router_loss(d_logits_TE)`, if any, adds the
+/// gradient of a loss of the router's own.
 void moe_backward(const MoeShape& shape, const MoeWeights& weights,
-                  const float* x_TH, const Routing& routing, float* gate_up_SX,
+                  const float* x_TH, const RoutedTokens& routed,
                   const float* dy_TH, const MoeWeights& grads, float* dx_TH,
-                  Workspace& workspace);
+                  Workspace& workspace,
+                  const std::function<void(float*)>& add_router_loss = {});
 
 } // namespace troupe::models

@@ -154,6 +154,14 @@ private:
   std::int32_t mismatched_ = -1;
 };
 
+// Appends a token's scores, given those that its experts were chosen by.
+void add_scores(const RouterShape& shape, std::span<const float> chosen_by_E,
+                std::vector<float>& scores_TE) {
+  scores_TE.insert(scores_TE.end(), chosen_by_E.begin(), chosen_by_E.end());
+  if (needs_chosen_only(shape.rule)) // by logits
+    softmax(std::span(scores_TE).last(chosen_by_E.size()));
+}
+
 // Calls visit(slot, token, expert) for all slots.
 template <class Visit>
 void each_slot(const Routing& routing, const Visit& visit) {
@@ -194,7 +202,8 @@ Routing route(const RouterShape& shape, const float* logits_TE,
   std::vector<float> weight_TK(static_cast<std::size_t>(shape.tokens) * k);
   Routing routing;
   routing.chosen_TK.resize(weight_TK.size());
-  const bool keeps_scores = !needs_chosen_only(shape.rule);
+  const bool keeps_scores
+    = shape.keeps_scores || !needs_chosen_only(shape.rule);
   if (keeps_scores)
     routing.scores_TE.reserve(
       static_cast<std::size_t>(shape.tokens * shape.experts));
@@ -202,10 +211,8 @@ Routing route(const RouterShape& shape, const float* logits_TE,
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
     chooser.choose(t, logits_TE + t * shape.experts);
     routing.mismatched_T.push_back(chooser.mismatched());
-    const std::span<const float> scores_E = chooser.scores_E();
     if (keeps_scores)
-      routing.scores_TE.insert(routing.scores_TE.end(), scores_E.begin(),
-                               scores_E.end());
+      add_scores(shape, chooser.scores_E(), routing.scores_TE);
     for (std::size_t i = 0; i < k; ++i) {
       const std::size_t at = static_cast<std::size_t>(t) * k + i;
       routing.chosen_TK[at] = static_cast<std::int32_t>(chooser.expert(i));
@@ -248,7 +255,7 @@ void route_backward(const RouterShape& shape, const Routing& routing,
     each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t) {
       mean_T[t] += routing.weight_S[s] / scale * d_weight_S[s];
     });
-  if (routing.scores_TE.empty())
+  if (needs_chosen_only(shape.rule))
     return each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t e) {
       d_logits_TE[t * experts + e]
         = routing.weight_S[s] * (d_weight_S[s] - mean_T[t]);

@@ -34,6 +34,7 @@ struct RouterShape {
   std::int64_t chosen = 0;  ///< k
   RouterRule rule;
   ReplayedExperts replayed = {};
+  bool keeps_scores = false; ///< also where the weights' gradient needs none
 
   std::int64_t slots() const {
     return tokens * chosen;
@@ -50,7 +51,7 @@ struct Routing {
   /// chosen; -1: none are replayed.
   std::vector<std::int32_t> mismatched_T;
   /// [T, E] scores of all experts that the gradient needs; empty where it needs
-  /// the weights only (a renormalized softmax).
+  /// the weights only (a renormalized softmax without a balance loss).
   std::vector<float> scores_TE;
 };
 

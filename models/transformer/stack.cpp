@@ -1,5 +1,6 @@
 #include "models/transformer/stack.hpp"
 
+#include "net/collectives/all_to_all.hpp"
 #include "net/collectives/channel.hpp"
 
 #include <algorithm>
@@ -63,8 +64,23 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
           model.weights.operands};
 }
 
+namespace {
+
+// Ranks of the group have the experts of tp ranks by turns.
+ExpertPeers expert_peers(const MoeWeights& experts, const TensorPeers& peers) {
+  net::AllToAll* group = peers.expert_group();
+  if (group == nullptr)
+    return {};
+  const auto count = static_cast<std::int64_t>(experts.experts.size());
+  const std::int64_t stride = count * peers.size();
+  return {group, experts.first_expert - stride * group->rank(), stride, count};
+}
+
+} // namespace
+
 MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
-                   const PackedTokens& batch, const Sizes& z) {
+                   const PackedTokens& batch, const Sizes& z,
+                   const TensorPeers& peers) {
   const std::int64_t chosen = shape.experts.per_token;
   ReplayedExperts replayed;
   if (!batch.experts_TW.empty())
@@ -72,11 +88,13 @@ MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
                 static_cast<std::int64_t>(batch.experts_TW.size()) / z.tokens};
   MlpShape unit = z.widest;
   unit.width = experts.experts.front().up.size(0);
-  return {
-    z.hidden,
-    {z.tokens, shape.experts.count, chosen, shape.experts.router, replayed},
-    unit,
-    z.operands};
+  const RouterShape router{.tokens = z.tokens,
+                           .experts = shape.experts.count,
+                           .chosen = chosen,
+                           .rule = shape.experts.router,
+                           .replayed = replayed,
+                           .keeps_scores = batch.balance_weight > 0};
+  return {z.hidden, router, unit, z.operands, expert_peers(experts, peers)};
 }
 
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
@@ -139,12 +157,16 @@ AdapterMath adapter_math(const Transformer& model, const Sizes& z,
 
 void send(const Transformer& model, net::Channel& to, const float* x,
           std::int64_t floats, const char* name) {
+  if (floats == 0)
+    return;
   model.backend->wait();
   to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }
 
 void receive(const Transformer& model, net::Channel& from, float* x,
              std::int64_t floats, const char* name) {
+  if (floats == 0)
+    return;
   model.backend->wait();
   from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }

@@ -56,7 +56,8 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
 MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
-                   const PackedTokens& batch, const Sizes& z);
+                   const PackedTokens& batch, const Sizes& z,
+                   const TensorPeers& peers);
 
 /// The norm of queries or of keys (of each head, or of all): heads from
 /// `column` of qkv on, whose raw values are stored from `raw` on.
@@ -98,8 +99,8 @@ std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
 AdapterMath adapter_math(const Transformer& model, const Sizes& z,
                          Workspace& workspace);
 
-/// Sends the stream's [floats] to a pipeline neighbour after waiting for the
-/// device; `receive` is its counterpart.
+/// Sends the stream's [floats], if any, to a pipeline neighbour after waiting
+/// for the device; `receive` is its counterpart.
 void send(const Transformer& model, net::Channel& to, const float* x,
           std::int64_t floats, const char* name);
 void receive(const Transformer& model, net::Channel& from, float* x,

@@ -117,11 +117,13 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
 
 void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
   attend(w, s);
+  const float* normed_TH
+    = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
+  if (w.has_experts())
+    choose_experts(w, s, normed_TH);
   if (!w.has_mlp())
     return;
   const MlpShape unit = z.unit(w);
-  const float* normed_TH
-    = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
   for (const Piece& p : mlp_pieces(w, unit))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.gate_up_TX + p.column, unit.columns()});
@@ -129,10 +131,24 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
                {s.gate_up_TX, unit.columns()});
 }
 
+void StackForward::choose_experts(const LayerWeights& w, const LayerSaved& s,
+                                  const float* normed_TH) const {
+  model.backend->wait();
+  moe_choose(moe_shape(model.shape, w.moe, batch, z, peers), w.moe, normed_TH,
+             *s.experts, workspace);
+}
+
+const float* StackForward::normed_before(const float* x_TH,
+                                         const Norm& by) const {
+  if (peers.split())
+    return scratch.wide_TH;
+  return by.defined() ? scratch.norm_TH : x_TH;
+}
+
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
                            const Branch& branch) const {
   const float* normed_TH
-    = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
+    = normed_before(mlp_input(model.shape, s), w.post_norm);
   const bool scales = model.shape.multipliers.residual != 1;
   if (peers.split() || scales) { // the sum overwrites these rows
     float* kept_TH = workspace.take(z.gathered);
@@ -149,8 +165,8 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
       model.backend->fill(target, z.tokens * z.hidden, 0.0F);
     }
     model.backend->wait();
-    moe_forward(moe_shape(model.shape, w.moe, batch, z), w.moe, normed_TH,
-                *s.experts.routing, s.experts.gate_up_SX, target, workspace);
+    moe_forward(moe_shape(model.shape, w.moe, batch, z, peers), w.moe,
+                normed_TH, *s.experts, target, workspace);
   });
 }
 

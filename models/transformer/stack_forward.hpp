@@ -43,8 +43,8 @@ struct StackForward {
   /// Returns the norm of this rank's rows, or the rows themselves where there
   /// is none, gathered over the tp group.
   const float* normed(const float* x_TH, const Norm& by, float* rstd_T) const;
-  /// Computes from the layer's input to the products before its activation: all
-  /// that `s` keeps of most layers.
+  /// Computes from the layer's input to the choice of experts and the products
+  /// before the MLP's activation: all that `s` keeps of most layers.
   void inner(const LayerWeights& w, const LayerSaved& s) const;
   /// Recomputes everything that `s` keeps.
   void again(const LayerWeights& w, const LayerSaved& s) const;
@@ -55,6 +55,12 @@ private:
   void norm_heads(const LayerWeights& w, const LayerSaved& s) const;
   void attend(const LayerWeights& w, const LayerSaved& s) const;
   void finish(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
+  /// Returns the rows of the last call of `normed`, which nothing has
+  /// overwritten since.
+  const float* normed_before(const float* x_TH, const Norm& by) const;
+  /// Sends tokens to experts, and takes the room for what these keep.
+  void choose_experts(const LayerWeights& w, const LayerSaved& s,
+                      const float* normed_TH) const;
   /// Computes the outputs of a layer's experts, and of its MLP for all tokens.
   void experts(const LayerWeights& w, const LayerSaved& s,
                const Branch& branch) const;

@@ -12,35 +12,21 @@ namespace troupe::models {
 
 namespace {
 
-// What a layer keeps of its MLP and its experts, in floats per token.
-struct MlpRoom {
-  std::int64_t mlp = 0;
-  std::int64_t experts = 0;
-};
-
-MlpRoom mlp_room(const ModelShape& shape, const LayerWeights& w,
-                 const stack::Sizes& z) {
-  MlpRoom room;
-  if (w.has_mlp())
-    room.mlp = z.unit(w).columns();
-  if (w.has_experts())
-    room.experts = stack::moe_shape(shape, w.moe, {}, z).unit.columns()
-                   * shape.experts.per_token;
-  return room;
+// Returns what a layer keeps of its MLP for all tokens, in floats per token.
+std::int64_t mlp_room(const LayerWeights& w, const stack::Sizes& z) {
+  return w.has_mlp() ? z.unit(w).columns() : 0;
 }
 
 // Returns the room for any layer.
-MlpRoom mlp_room(const Transformer& model, const stack::Sizes& z) {
-  MlpRoom most;
-  for (const LayerWeights& w : model.weights.layers) {
-    const MlpRoom room = mlp_room(model.shape, w, z);
-    most = {std::max(most.mlp, room.mlp), std::max(most.experts, room.experts)};
-  }
+std::int64_t mlp_room(const Transformer& model, const stack::Sizes& z) {
+  std::int64_t most = 0;
+  for (const LayerWeights& w : model.weights.layers)
+    most = std::max(most, mlp_room(w, z));
   return most;
 }
 
 LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
-                        const MlpRoom& room, Workspace& workspace) {
+                        std::int64_t mlp_room, Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
   s.qkv_TX = workspace.take(z.tokens * z.qkv);
@@ -48,8 +34,7 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
   s.context_TX = workspace.take(z.tokens * z.context);
   s.middle_TH = workspace.take(z.stream);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX = workspace.take(z.tokens * room.mlp);
-  s.experts.gate_up_SX = workspace.take(z.tokens * room.experts);
+  s.gate_up_TX = workspace.take(z.tokens * mlp_room);
   if (shape.qk_norm != QkNormScope::none)
     s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
   if (shape.norms_outputs()) {
@@ -147,10 +132,10 @@ void add_positions(const Transformer& model, const PackedTokens& batch,
 }
 
 // Returns where a layer records the experts that it chose.
-Routing* routing_of(Saved* saved, Routing& unsaved) {
+RoutedTokens* routed_of(Saved* saved, RoutedTokens& unsaved) {
   if (saved == nullptr)
     return &unsaved;
-  return saved->routings.emplace_back(std::make_unique<Routing>()).get();
+  return saved->routed.emplace_back(std::make_unique<RoutedTokens>()).get();
 }
 
 // Computes the norm of the last layer's stream x, gathered over the tp group.
@@ -202,7 +187,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   keep_probe(probe, x, run);
   const bool keeps = saved != nullptr && !saved->recompute;
   LayerSaved memory;
-  Routing routing; // of layers that are not saved
+  RoutedTokens routed; // of layers that are not saved
   if (!keeps)
     memory = layer_memory(model.shape, z, mlp_room(model, z),
                           workspace); // reused by all layers
@@ -213,15 +198,17 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     context.check();
     model.gate->before_forward(number++);
     if (keeps)
-      memory
-        = layer_memory(model.shape, z, mlp_room(model.shape, w, z), workspace);
+      memory = layer_memory(model.shape, z, mlp_room(w, z), workspace);
     memory.input_TH = x;
-    memory.experts.routing = routing_of(saved, routing);
+    memory.experts = routed_of(saved, routed);
     if (saved != nullptr) {
       x = workspace.take(z.stream);
       saved->layers.push_back(memory);
     }
+    const Workspace::Mark mark = workspace.mark();
     run.layer(w, memory, x);
+    if (!keeps)
+      workspace.rewind(mark);
     keep_probe(probe, x, run);
   }
   if (!context.groups.last_stage()) {

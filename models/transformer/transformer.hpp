@@ -36,6 +36,8 @@ struct PackedTokens {
   /// [T, W] experts that tokens go to in all layers with experts, k per layer;
   /// -1: the router chooses. Empty: it always does.
   std::vector<std::int32_t> experts_TW;
+  /// Weight of the balance loss of a sequence's experts in one layer; 0: none.
+  double balance_weight = 0;
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();
@@ -48,12 +50,6 @@ struct PackedTokens {
   std::vector<std::int64_t> copies_T() const;
 };
 PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences);
-
-/// Values of a layer's experts that backward needs.
-struct ExpertsSaved {
-  float* gate_up_SX = nullptr; ///< [S, 2I]
-  Routing* routing = nullptr;
-};
 
 /// Values of one layer that backward needs; memory of a Workspace.
 struct LayerSaved {
@@ -70,14 +66,14 @@ struct LayerSaved {
   float* rstd3_T = nullptr;
   float* behind2_TH = nullptr; ///< MLP's output before its norm
   float* rstd4_T = nullptr;
-  ExpertsSaved experts;
+  RoutedTokens* experts = nullptr; ///< of Saved
 };
 struct Saved {
   /// Keeps the layers' inputs only; backward recomputes the rest with the same
   /// bits. The layers share one LayerSaved's memory except for `input_TH`.
   bool recompute = false;
   std::vector<LayerSaved> layers;
-  std::vector<std::unique_ptr<Routing>> routings; ///< of layers with experts
+  std::vector<std::unique_ptr<RoutedTokens>> routed; ///< by layer
   float* last_TH = nullptr; ///< residual stream after the last layer
   float* rstd_T = nullptr;
 };

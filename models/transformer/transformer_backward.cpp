@@ -1,6 +1,7 @@
 // The gradient of forward, layer by layer from the top. Norms' outputs and the
 // MLP's product are recomputed rather than kept: both are cheap.
 #include "models/parallel/run_context.hpp"
+#include "models/transformer/balance_loss.hpp"
 #include "models/transformer/stack_forward.hpp"
 #include "models/transformer/transformer.hpp"
 
@@ -191,12 +192,16 @@ struct LayerBackward {
       model.backend->fill(scratch.d_wide_TH, z.tokens * z.hidden, 0.0F);
     const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
     model.backend->wait();
-    moe_backward(stack::moe_shape(model.shape, w.moe, batch, z), w.moe, x_TH,
-                 *s.experts.routing, s.experts.gate_up_SX, dy_copy, g.moe,
-                 scratch.d_wide_TH, workspace);
+    const MoeShape moe = stack::moe_shape(model.shape, w.moe, batch, z, peers);
+    const Routing& routing = s.experts->routing;
+    const auto balance = [&](float* d_logits_TE) {
+      if (batch.balance_weight > 0 && peers.first())
+        balance_backward(moe.router, routing, batch, d_logits_TE);
+    };
+    moe_backward(moe, w.moe, x_TH, *s.experts, dy_copy, g.moe,
+                 scratch.d_wide_TH, workspace, balance);
     if (g.moe.correction.defined() && peers.first())
-      add_load_excess(stack::moe_shape(model.shape, w.moe, batch, z).router,
-                      *s.experts.routing, batch.copies_T(),
+      add_load_excess(moe.router, routing, batch.copies_T(),
                       g.moe.correction.mutable_data_ptr<float>());
     workspace.rewind(mark);
   }
@@ -304,6 +309,16 @@ void positions_backward(const Transformer& model, const PackedTokens& batch,
                               d_positions.mutable_data_ptr<float>());
 }
 
+void inputs_backward(const Transformer& model, const PackedTokens& batch,
+                     const TensorPeers& peers, const float* dx_TH,
+                     const Weights& grads) {
+  model.gate->before_backward(-1);
+  embedding_backward(model, batch, dx_TH, grads);
+  if (peers.first())
+    positions_backward(model, batch, dx_TH, grads.positions);
+  model.gate->after_backward(-1);
+}
+
 BackwardScratch backward_scratch(const stack::Sizes& z,
                                  const TensorPeers& peers,
                                  const ModelShape& shape, float* d_hidden_TH,
@@ -359,6 +374,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
     const std::int64_t number
       = model.first_layer + static_cast<std::int64_t>(i);
     model.gate->before_backward(number);
+    const Workspace::Mark before = workspace.mark();
     if (saved.recompute)
       again.again(model.weights.layers[i], saved.layers[i]);
     LayerBackward layer{model,
@@ -372,16 +388,14 @@ void backward(const Transformer& model, const PackedTokens& batch,
                         workspace};
     layer.mlp(dx);
     layer.attend(dx);
+    workspace.rewind(before);
     model.gate->after_backward(number);
   }
   if (context.groups.first_stage()) {
-    const float* d_rows
-      = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
-    model.gate->before_backward(-1);
-    embedding_backward(model, batch, d_rows, grads);
-    if (peers.first())
-      positions_backward(model, batch, d_rows, grads.positions);
-    model.gate->after_backward(-1);
+    inputs_backward(
+      model, batch, peers,
+      peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens"),
+      grads);
   } else {
     stack::send(model, *context.groups.previous, dx, z.stream,
                 "activation gradients");

@@ -94,12 +94,15 @@ void mlp_weights(const WeightLookup& look, const std::string& at,
 }
 
 MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
-                       std::int64_t experts) {
+                       const LocalModel& part) {
   MoeWeights moe;
   moe.router = look.required(at + "router.weight");
   moe.correction = look.optional(at + "router.correction");
-  for (std::int64_t e = 0; e < experts; ++e) {
-    const std::string expert = at + "experts." + std::to_string(e) + ".";
+  const std::int64_t here = part.whole.experts.count / part.strategy.ep;
+  moe.first_expert = here * expert_rank_of(part.strategy, part.where);
+  for (std::int64_t e = 0; e < here; ++e) {
+    const std::string expert
+      = at + "experts." + std::to_string(moe.first_expert + e) + ".";
     moe.experts.push_back({look.required(expert + "gate_proj.weight"),
                            look.required(expert + "up_proj.weight"),
                            look.neighbours(expert + "gate_proj.weight", 2),
@@ -137,15 +140,16 @@ LayerAdapters layer_adapters(const WeightLookup& look, const std::string& at,
           mlp("down_proj.weight")};
 }
 
-LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
+LayerWeights layer_weights(const WeightLookup& look, const LocalModel& part,
                            std::int64_t layer) {
+  const ModelShape& shape = part.whole;
   const std::string at = "model.layers." + std::to_string(layer) + ".";
   LayerWeights w;
   norm_weights(look, at, shape.norm_placement, w);
   attention_weights(look, at + "self_attn.", w);
   std::string mlp_at = at + "mlp.";
   if (shape.experts.in_layer(layer)) {
-    w.moe = moe_weights(look, mlp_at, shape.experts.count);
+    w.moe = moe_weights(look, mlp_at, part);
     w.moe.ordinal = shape.experts.layers_before(layer);
     mlp_at += "shared_experts.";
   }
@@ -187,7 +191,7 @@ Weights looked_up(const LocalModel& part, const WeightLookup& look) {
     w.positions = look.optional("model.embed_positions.weight");
   }
   for (std::int64_t i = 0; i < shape.num_layers; ++i)
-    w.layers.push_back(layer_weights(look, part.whole, part.first_layer + i));
+    w.layers.push_back(layer_weights(look, part, part.first_layer + i));
   w.scalar_head = shape.scalar_head;
   if (!part.last_stage())
     return w;

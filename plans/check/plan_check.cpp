@@ -222,7 +222,9 @@ private:
             to_string(nearest_strategy(strategy, count, shape)));
       return false;
     }
-    const auto why = why_illegal(strategy, shape);
+    auto why = why_illegal(strategy, shape);
+    if (why.empty() && call.kind == CallKind::generate)
+      why = why_not_decoding(strategy);
     if (!why.empty())
       refuse(path + ".strategy", why);
     return why.empty();

@@ -172,16 +172,21 @@ struct CostModel::PlannedMove {
 MoveBytes CostModel::move_bytes_of(const std::string& role,
                                    const Placement& from,
                                    const Placement& to) const {
+  const auto planned = [&] {
+    return planned_move_bytes(problem_.shapes.at(role),
+                              problem_.stored_dtype(role), from, to,
+                              problem_.cluster);
+  };
+  // cells in closed form are cut like tensors, not by experts
+  const bool has_cells = from.strategy.ep == 1 && to.strategy.ep == 1;
   if (!planned_moves_)
-    return move_bytes(models_.find(role)->second.trained.moved, from, to,
-                      problem_.cluster);
+    return has_cells ? move_bytes(models_.find(role)->second.trained.moved,
+                                  from, to, problem_.cluster)
+                     : planned();
   for (const auto& move : *planned_moves_)
     if (move.role == role && move.from == from && move.to == to)
       return move.bytes;
-  planned_moves_->push_back(
-    {role, from, to,
-     planned_move_bytes(problem_.shapes.at(role), problem_.stored_dtype(role),
-                        from, to, problem_.cluster)});
+  planned_moves_->push_back({role, from, to, planned()});
   return planned_moves_->back().bytes;
 }
 
@@ -227,6 +232,8 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
                                const Strategy& to) const {
   if (!effects_.moves || cores_.any() || !slowest_.empty())
     return 0; // the devices decide
+  if (from.ep > 1 || to.ep > 1)
+    return 0; // parts of experts differ from those of tensors
   const auto& model = models_.find(role)->second;
   const auto seconds
     = least_move_seconds(model.trained.moved, from, to,
@@ -244,16 +251,17 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
 double CostModel::planes_s(const std::string& role, const Placement& mesh,
                            const RoleMemory& planes) const {
   const auto& model = models_.find(role)->second;
-  const auto& [dp, pp, tp, zero, sequence_parallel] = mesh.strategy;
-  const auto num_weights = zero == Zero::z3 ? 1.0 : double(dp);
-  const auto num_moments = zero == Zero::none ? double(dp) : 1.0;
+  const auto& strategy = mesh.strategy;
+  const double dp = strategy.dp;
+  const auto num_weights = strategy.zero == Zero::z3 ? 1.0 : dp;
+  const auto num_moments = strategy.zero == Zero::none ? dp : 1.0;
   auto bytes = 0.0; // per device and parameter of the model
   if (planes.offload_weights)
     bytes += model.element_bytes * num_weights;
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * num_moments;
   return cores_.alone(mesh.devices) * model.trained.parameters * bytes
-         / (double(dp) * pp * tp) / numbers(kinds_of(mesh.devices)).host_Bps;
+         / strategy.num_devices() / numbers(kinds_of(mesh.devices)).host_Bps;
 }
 
 double CostModel::inference_pass_s(const Job& job) const {

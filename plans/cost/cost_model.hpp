@@ -162,7 +162,7 @@ private:
   double link_latency_s(const Job& job, bool between_nodes) const;
   std::optional<double> measured_s(const Job& job, ProfileOp op,
                                    double tokens) const;
-  double tensor_sum_s(const Job& job, double tokens) const;
+  double layer_network_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, double tokens, double attends) const;
   double head_s(const Job& job, double tokens) const;
   double hop_s(const Job& job, double tokens) const;

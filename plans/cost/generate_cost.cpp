@@ -55,7 +55,7 @@ double CostModel::decode_token_s(const Job& job, double responses,
     2 * m.used_parameters() * responses
       / (decode_efficiency * job.t * hw.gemm_flops));
   const auto device = weights + decode_attention_s(job, responses, context)
-                      + 2 * tensor_sum_s(job, responses);
+                      + layer_network_s(job, responses);
   if (effects_.engine == Engine::deepspeed_chat)
     return std::max(device, hw.dschat_decode_layer_s);
   if (hw.launch_graph_s > 0)

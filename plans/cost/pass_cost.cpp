@@ -81,14 +81,24 @@ double gather_Bps(const Hardware& hardware, bool between_nodes) {
                                                    : hardware.zero_Bps;
 }
 
-/// One all-reduce of the hidden states of `tokens` tokens over the tp group.
-double CostModel::tensor_sum_s(const Job& job, double tokens) const {
-  if (job.t <= 1)
-    return 0;
-  const auto bytes = 2 * (job.t - 1) / job.t * job.model.element_bytes * tokens
-                     * job.model.hidden;
-  return bytes / link_Bps(job, job.span.tensor)
-         + link_latency_s(job, job.span.tensor);
+/// Two all-reduces of the hidden states of `tokens` tokens over the tp group;
+/// and tokens to the experts of other dp ranks, after their number, and their
+/// outputs back. Loads of experts count as even.
+double CostModel::layer_network_s(const Job& job, double tokens) const {
+  const auto& m = job.model;
+  const auto token_bytes = m.element_bytes * m.hidden;
+  const double dp_ranks = job.placement.strategy.expert_dp();
+  double seconds = 0;
+  if (job.t > 1)
+    seconds += 2
+               * (2 * (job.t - 1) / job.t * token_bytes * tokens
+                    / link_Bps(job, job.span.tensor)
+                  + link_latency_s(job, job.span.tensor));
+  if (dp_ranks > 1)
+    seconds += 2 * (dp_ranks - 1) / dp_ranks * token_bytes * tokens
+                 * m.experts_a_token / job.t / link_Bps(job, job.span.data)
+               + 3 * link_latency_s(job, job.span.data);
+  return seconds;
 }
 
 CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
@@ -105,7 +115,7 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
       + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
-                 .network = 2 * tensor_sum_s(job, tokens),
+                 .network = layer_network_s(job, tokens),
                  .host = hw.launch_layer_s * m.launches(tokens)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   time.compute *= engine_backend(hw);

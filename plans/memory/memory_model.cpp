@@ -21,18 +21,13 @@ std::vector<std::uint64_t> cut_elements(const StagedParameters& parameters,
   if (strategy.zero != Zero::z1 || strategy.dp == 1)
     return elements;
   const auto boxes = first_boxes(parameters, strategy);
-  const std::int64_t dp_ranks = strategy.dp;
-  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
-    std::map<std::int32_t, std::int64_t> units;
-    std::int64_t most = 0;
-    for (const Box& box : boxes[stage]) {
-      auto& unit = units[parameters[box.parameter].layer];
-      unit += box.num_elements();
-      most = std::max(most, unit);
+  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage)
+    for (const auto& unit :
+         gather_buffers(parameters.list, boxes[stage], strategy).units) {
+      const auto holders = unit_holders(strategy, unit.is_dealt);
+      elements[stage] = std::max(
+        elements[stage], static_cast<std::uint64_t>(unit.run * (holders + 1)));
     }
-    elements[stage] = static_cast<std::uint64_t>((most + dp_ranks - 1)
-                                                 / dp_ranks * (dp_ranks + 1));
-  }
   return elements;
 }
 

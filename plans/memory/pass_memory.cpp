@@ -129,7 +129,7 @@ private:
     return p_.gate_up(p_.mlps.shared);
   }
   std::uint64_t expert_room() const {
-    return chosen() * p_.gate_up(p_.mlps.expert);
+    return chosen() * p_.gate_up(p_.mlps.chosen);
   }
   std::uint64_t chosen() const {
     return floats_of(p_.whole.experts.per_token);
@@ -199,7 +199,10 @@ StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
          * floats_of(shape.head_dim)),
     mlps{ceil_div(floats_of(shape.intermediate_size), strategy.tp),
          ceil_div(floats_of(shape.experts.shared_width), strategy.tp),
-         ceil_div(floats_of(shape.experts.width), strategy.tp)},
+         ceil_div(floats_of(shape.experts.width),
+                  strategy.ep > 1 ? 1 : strategy.tp),
+         ceil_div(floats_of(shape.experts.width), strategy.tp),
+         floats_of(shape.experts.count) / strategy.ep},
     vocab(ceil_div(floats_of(shape.vocab_size), strategy.tp)) {
   layers = floats_of(shape.num_layers);
   std::uint64_t first = 0;
@@ -222,8 +225,8 @@ std::uint64_t StackPart::widest() const {
 
 std::uint64_t StackPart::matrix_elements() const {
   const auto mlp = [&](std::uint64_t width) { return gate_up(width) + width; };
-  const auto experts = floats_of(whole.experts.count);
-  const auto with_experts = mlp(mlps.shared) + experts * (mlp(mlps.expert) + 1);
+  const auto with_experts = mlp(mlps.shared) + mlps.experts * mlp(mlps.expert)
+                            + floats_of(whole.experts.count);
   return hidden
          * (layers * (qkv() + queries) + dense_layers() * mlp(mlps.dense)
             + mlps.expert_layers * with_experts + (last_stage ? vocab : 0));

@@ -17,6 +17,10 @@ struct StageMlps {
   std::uint64_t dense = 0;  ///< of layers without experts
   std::uint64_t shared = 0; ///< beside experts
   std::uint64_t expert = 0; ///< of one expert
+  /// Width per token and expert that it chose: a part of each expert, or all of
+  /// it for a part of the tokens.
+  std::uint64_t chosen = 0;
+  std::uint64_t experts = 0; ///< of one layer
   std::uint64_t expert_layers = 0;
 };
 

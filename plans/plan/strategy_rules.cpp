@@ -64,6 +64,31 @@ std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
   return pp;
 }
 
+namespace {
+
+/// Returns why a layer's experts cannot be dealt like this; empty: they can.
+std::string why_not_dealt(const Strategy& strategy, const ModelShape& shape) {
+  const auto devices = strategy.dp * strategy.tp;
+  if (strategy.ep == 1 || shape.num_layers == 0)
+    return "";
+  if (!shape.experts.exist())
+    return "no expert parallelism (e) for a model without experts";
+  if (shape.experts.count % strategy.ep != 0)
+    return fmt::format("expert parallelism (e) that divides {} experts",
+                       shape.experts.count);
+  if (strategy.ep % strategy.tp != 0 || devices % strategy.ep != 0)
+    return fmt::format("expert parallelism (e) that is a multiple of t{} and "
+                       "divides the {} devices of a stage",
+                       strategy.tp, devices);
+  if (strategy.expert_dp() > 1 && strategy.zero == Zero::z3)
+    return fmt::format("no z3 where experts are dealt to data-parallel ranks "
+                       "(z1 cuts the optimizer, e{} leaves z3)",
+                       strategy.tp);
+  return "";
+}
+
+} // namespace
+
 Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
                           const ModelShape& shape) {
   strategy.tp = largest_tp(shape, strategy.tp, num_devices);
@@ -73,6 +98,10 @@ Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
   if (shape.lora.exists() && strategy.zero == Zero::z3)
     strategy.zero = Zero::z1;
   strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
+  if (!why_not_dealt(strategy, shape).empty())
+    strategy.ep = strategy.tp;
+  if (!why_not_dealt(strategy, shape).empty())
+    strategy.ep = 1;
   return strategy;
 }
 
@@ -114,12 +143,25 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
     return wrong(fmt::format("at most p{}, as many stages as the model has "
                              "layers",
                              shape.num_layers));
+  if (const auto expected = why_not_dealt(strategy, shape); !expected.empty())
+    return wrong(expected);
   if (strategy.sequence_parallel && strategy.tp == 1)
     return wrong("t2 or more for sequence parallelism (s)");
   if (shape.lora.exists() && strategy.zero == Zero::z3)
     return wrong("no z3 for a model with adapters, whose frozen weights are "
                  "whole (z1 cuts the optimizer)");
   return "";
+}
+
+std::string why_not_decoding(const Strategy& strategy) {
+  if (strategy.expert_dp() == 1)
+    return "";
+  Strategy on_tensor_ranks = strategy;
+  on_tensor_ranks.ep = strategy.tp;
+  return expectation(fmt::format("experts that the tensor parallel ranks of a "
+                                 "generation have between them (at most e{})",
+                                 strategy.tp),
+                     to_string(strategy), to_string(on_tensor_ranks));
 }
 
 } // namespace troupe::plans

@@ -32,5 +32,8 @@ Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
 /// Returns "expected ..." with the nearest legal strategy on as many devices;
 /// empty if `strategy` is legal.
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape);
+/// Returns the same of a legal strategy that cannot generate: dp ranks decode
+/// different numbers of tokens, so they cannot exchange them in every layer.
+std::string why_not_decoding(const Strategy& strategy);
 
 } // namespace troupe::plans

@@ -24,10 +24,11 @@ bool is_as_good(const CallOption& a, const CallOption& b) {
 
 /// Key of an option's layout: options with equal keys have the same moves.
 using MoveLayout = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t,
-                              std::uint32_t, bool>;
+                              std::uint32_t, std::uint32_t, bool>;
 MoveLayout move_layout_of(const CallOption& option) {
-  const auto& [dp, pp, tp, zero, sequence_parallel] = option.strategy;
-  return {option.num_devices, dp, pp, tp, zero == Zero::z3};
+  const Strategy& strategy = option.strategy;
+  return {option.num_devices, strategy.dp, strategy.pp,
+          strategy.tp,        strategy.ep, strategy.zero == Zero::z3};
 }
 
 /// Numbers what options have in common, and links those that differ only in the

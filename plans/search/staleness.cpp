@@ -47,8 +47,8 @@ public:
     const auto alone = searched_;
     for (auto& one : searched_)
       for (const auto& other : alone)
-        if (one.steps > 0 && one.steps != other.steps && other.found)
-          try_plan(one, other);
+        if (one.steps > 0 && other.found)
+          try_plans(one, other);
     return chosen();
   }
 
@@ -67,11 +67,24 @@ private:
     return one;
   }
 
-  /// Lets the other's best plan lag as far as this staleness.
-  void try_plan(Searched& one, const Searched& other) const {
-    FoundPlan plan{.origin = fmt::format("plan of staleness {}", other.steps),
-                   .plan = other.found->best.plan};
-    plan.plan.lag = one.options.lag;
+  /// Lets the other's best plan lag as far as this staleness, whole and in
+  /// slices.
+  void try_plans(Searched& one, const Searched& other) const {
+    const auto& best = other.found->best.plan;
+    if (one.steps != other.steps)
+      try_plan(one, {.origin = fmt::format("plan of staleness {}", other.steps),
+                     .plan = ahead_in_slices(problem_.workflow, best,
+                                             {one.steps, /*slices=*/1})});
+    for (const auto more : staleness_up_to(one.steps))
+      if (more > 0)
+        try_plan(one,
+                 {.origin = fmt::format("plan of staleness {} in {} slices",
+                                        other.steps, more + 1),
+                  .plan = ahead_in_slices(problem_.workflow, best,
+                                          {one.steps, more + 1})});
+  }
+
+  void try_plan(Searched& one, FoundPlan plan) const {
     if (!check_plan(problem_, plan.plan).ok())
       return;
     plan.step_s = simulate_step_s(problem_, planned_, plan.plan);
@@ -124,6 +137,18 @@ std::map<std::string, std::uint32_t> lag_of_generation(const Workflow& workflow,
         && workflow.role(call.role).changes())
       lag[call.name] = steps;
   return lag;
+}
+
+ExecutionPlan ahead_in_slices(const Workflow& workflow, ExecutionPlan plan,
+                              StepsAhead ahead) {
+  plan.lag = lag_of_generation(workflow, ahead.steps + 1 - ahead.slices);
+  for (const auto& [call, steps] : lag_of_generation(workflow, ahead.steps)) {
+    auto& placement = plan.calls.at(call);
+    placement.slices = static_cast<int>(ahead.slices);
+    if (ahead.slices > 1)
+      placement.chunks = 1; // a call is in chunks or in slices
+  }
+  return plan;
 }
 
 std::vector<std::uint32_t> staleness_up_to(std::uint32_t max_lag) {

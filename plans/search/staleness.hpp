@@ -35,15 +35,26 @@ struct StalenessSearch {
 std::map<std::string, std::uint32_t> lag_of_generation(const Workflow& workflow,
                                                        std::uint32_t steps);
 
+/// How far generation is ahead: its first slice, if it has several.
+struct StepsAhead {
+  std::uint32_t steps = 0;
+  std::uint32_t slices = 1; ///< at most steps + 1
+};
+/// Returns the plan with generation that far ahead.
+ExecutionPlan ahead_in_slices(const Workflow& workflow, ExecutionPlan plan,
+                              StepsAhead ahead);
+
 /// Returns 0, 1, 2, 4, ... and `max_lag` itself.
 std::vector<std::uint32_t> staleness_up_to(std::uint32_t max_lag);
 
 /// Runs `find_plan` for each staleness up to `max_lag`, and tries the plans of
 /// a smaller one with a larger one too, so that none is predicted slower than a
-/// smaller one whose plan may lag. Where `options.lag` is given, only that lag
-/// is searched. Seconds of `options` are those of all searches together; branch
-/// and bound covers steps without lag, so `exact` walks for the others. Throws
-/// as `find_plan` does if nothing fits without lag.
+/// smaller one whose plan may lag. The plans of each are tried with responses
+/// in slices, whose first one is as far ahead (call_slices.hpp). Where
+/// `options.lag` is given, only that lag is searched. Seconds of `options` are
+/// those of all searches together; branch and bound covers steps without lag,
+/// so `exact` walks for the others. Throws as `find_plan` does if nothing fits
+/// without lag.
 StalenessSearch find_plan_within(const PlanProblem& problem,
                                  const CostModel& costs,
                                  const SearchOptions& options,

@@ -21,8 +21,11 @@ std::uint64_t common_part(std::uint64_t i, std::uint64_t n, std::uint64_t k,
 }
 
 /// Returns whether the parts of two strategies nest; otherwise they are of
-/// unequal sizes, and degrees alone do not give the exact overlap.
+/// unequal sizes or, with dealt experts, elsewhere, and degrees alone do not
+/// give the exact overlap.
 bool parts_nest(const Strategy& a, const Strategy& b) {
+  if (a.ep > 1 || b.ep > 1)
+    return false;
   const auto divide
     = [](std::uint32_t n, std::uint32_t m) { return n % m == 0 || m % n == 0; };
   return divide(a.pp, b.pp) && divide(a.tp, b.tp);

@@ -10,16 +10,21 @@ namespace {
 constexpr std::uint32_t tied_place = 2;
 constexpr std::uint32_t num_places = 3;
 
+/// Returns the units of these boxes, without their place.
 std::vector<GatherBuffer>
 windows_units(std::span<const ParameterShape> parameters,
-              std::span<const Box> boxes) {
+              std::span<const Box> boxes, const Strategy& strategy) {
   std::vector<GatherBuffer> units;
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const auto layer = parameters[boxes[i].parameter].layer;
-    if (units.empty() || units.back().layer != layer)
-      units.push_back({.layer = layer, .first_box = i});
-    units.back().end_box = i + 1;
-    units.back().size += boxes[i].num_elements();
+  for (std::size_t begin = 0; begin < boxes.size();) {
+    const UnitRun unit = unit_run(parameters, boxes.subspan(begin), strategy);
+    const auto holders = unit_holders(strategy, unit.is_dealt);
+    units.push_back({.layer = unit.layer,
+                     .first_box = begin,
+                     .end_box = begin + unit.num_boxes,
+                     .is_dealt = unit.is_dealt,
+                     .size = unit.num_elements,
+                     .run = (unit.num_elements + holders - 1) / holders});
+    begin += unit.num_boxes;
   }
   return units;
 }
@@ -42,17 +47,17 @@ bool windows_read_twice(std::span<const ParameterShape> parameters,
 } // namespace
 
 GatherBuffers gather_buffers(std::span<const ParameterShape> parameters,
-                             std::span<const Box> boxes, std::uint32_t dp) {
+                             std::span<const Box> boxes,
+                             const Strategy& strategy) {
   constexpr std::int64_t grain = parameter_alignment_bytes / sizeof(float);
-  GatherBuffers windows{.units = windows_units(parameters, boxes)};
+  GatherBuffers windows{.units = windows_units(parameters, boxes, strategy)};
   const bool tied = windows_read_twice(parameters, windows.units);
   std::array<std::int64_t, num_places> sizes{};
   for (std::size_t i = 0; i < windows.units.size(); ++i) {
     auto& unit = windows.units[i];
-    unit.run = (unit.size + dp - 1) / dp;
     unit.place
       = tied && i == 0 ? tied_place : static_cast<std::uint32_t>(i % 2);
-    const auto padded = (unit.run * dp + grain - 1) / grain * grain;
+    const auto padded = (unit.run * strategy.dp + grain - 1) / grain * grain;
     sizes[unit.place] = std::max(sizes[unit.place], padded);
   }
   std::array<std::int64_t, num_places> begins{};
@@ -79,7 +84,7 @@ window_bytes(std::span<const ParameterShape> parameters,
     return bytes;
   const auto boxes = first_boxes(parameters, strategy);
   for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
-    const auto windows = gather_buffers(parameters, boxes[stage], strategy.dp);
+    const auto windows = gather_buffers(parameters, boxes[stage], strategy);
     bytes[stage] = static_cast<std::uint64_t>(windows.size) * size_bytes(dtype);
   }
   return bytes;

@@ -72,16 +72,30 @@ private:
   std::vector<std::vector<std::uint32_t>> owned_; ///< by stage
 };
 
-/// Returns the part of a parameter that a tensor coordinate owns.
-Box tensor_box(const ParameterShape& shape, std::uint32_t parameter,
-               std::uint32_t tp, std::uint32_t i) {
+/// Returns whether a coordinate has this expert of a layer.
+bool has_expert(std::int32_t expert, std::int32_t num_experts,
+                const Strategy& strategy, const Coordinate& where) {
+  const auto part = static_cast<std::uint32_t>(num_experts) / strategy.ep;
+  return static_cast<std::uint32_t>(expert) / part
+         == expert_rank_of(strategy, where);
+}
+
+/// Returns the part of a parameter that a coordinate of its stage owns; an
+/// expert that ep deals to another one is a box of no rows.
+Box own_box(const StagedParameters& parameters, std::uint32_t index,
+            const Strategy& strategy, const Coordinate& where) {
+  const ParameterShape& shape = parameters[index];
   Range rows{0, shape.rows};
   Range cols{0, shape.cols};
-  if (shape.split_dim == 0)
-    rows = tensor_part(shape.rows, shape.split_unit, tp, i);
-  else if (shape.split_dim == 1)
-    cols = tensor_part(shape.cols, shape.split_unit, tp, i);
-  return {.parameter = parameter,
+  const bool is_dealt = strategy.ep > 1 && shape.expert >= 0;
+  if (is_dealt
+      && !has_expert(shape.expert, parameters.num_experts, strategy, where))
+    rows = {};
+  else if (!is_dealt && shape.split_dim == 0)
+    rows = tensor_part(shape.rows, shape.split_unit, strategy.tp, where.tp);
+  else if (!is_dealt && shape.split_dim == 1)
+    cols = tensor_part(shape.cols, shape.split_unit, strategy.tp, where.tp);
+  return {.parameter = index,
           .row0 = rows.begin,
           .row1 = rows.end,
           .col0 = cols.begin,
@@ -121,32 +135,33 @@ std::vector<Box> stage_boxes(const StagedParameters& parameters,
                              const Coordinate& where) {
   std::vector<Box> boxes;
   for (const auto i : stages.owned(where.pp)) {
-    const auto box = tensor_box(parameters[i], i, strategy.tp, where.tp);
+    const auto box = own_box(parameters, i, strategy, where);
     if (box.num_elements() > 0)
       boxes.push_back(box);
   }
   return boxes;
 }
 
-/// Keeps the dp-th part of each unit.
+/// Keeps this dp rank's part of each unit.
 std::vector<Box> cut_units(const StagedParameters& parameters,
-                           const std::vector<Box>& whole, std::uint32_t dp,
-                           std::uint32_t i) {
+                           const std::vector<Box>& whole,
+                           const Strategy& strategy, std::uint32_t dp) {
   std::vector<Box> cut;
   for (std::size_t begin = 0; begin < whole.size();) {
-    const auto unit = parameters[whole[begin].parameter].layer;
-    std::size_t end = begin;
-    std::int64_t size = 0;
-    while (end < whole.size() && parameters[whole[end].parameter].layer == unit)
-      size += whole[end++].num_elements();
-    const auto mine = layout_part(size, dp, i);
-    for (std::int64_t at = 0; begin < end; ++begin) {
-      const auto elements = whole[begin].num_elements();
+    const UnitRun unit
+      = unit_run(parameters.list, std::span(whole).subspan(begin), strategy);
+    const auto mine
+      = layout_part(unit.num_elements, unit_holders(strategy, unit.is_dealt),
+                    unit_holder(strategy, unit.is_dealt, dp));
+    std::int64_t at = 0;
+    for (const auto& box : std::span(whole).subspan(begin, unit.num_boxes)) {
+      const auto elements = box.num_elements();
       const Range flat{std::clamp<std::int64_t>(mine.begin - at, 0, elements),
                        std::clamp<std::int64_t>(mine.end - at, 0, elements)};
-      std::ranges::move(flat_part(whole[begin], flat), std::back_inserter(cut));
+      std::ranges::move(flat_part(box, flat), std::back_inserter(cut));
       at += elements;
     }
+    begin += unit.num_boxes;
   }
   return cut;
 }
@@ -177,10 +192,27 @@ std::vector<Box> owned_boxes(const StagedParameters& parameters,
   const bool cut
     = strategy.zero == Zero::z3
       || (strategy.zero == Zero::z1 && kind == LayoutKind::optimizer);
-  return cut ? cut_units(parameters, boxes, strategy.dp, where.dp) : boxes;
+  return cut ? cut_units(parameters, boxes, strategy, where.dp) : boxes;
 }
 
 } // namespace
+
+UnitRun unit_run(std::span<const ParameterShape> parameters,
+                 std::span<const Box> boxes, const Strategy& strategy) {
+  const auto is_dealt = [&](const Box& box) {
+    return strategy.expert_dp() > 1 && parameters[box.parameter].expert >= 0;
+  };
+  UnitRun run{.layer = parameters[boxes.front().parameter].layer,
+              .is_dealt = is_dealt(boxes.front())};
+  for (const Box& box : boxes) {
+    if (parameters[box.parameter].layer != run.layer
+        || is_dealt(box) != run.is_dealt)
+      break;
+    ++run.num_boxes;
+    run.num_elements += box.num_elements();
+  }
+  return run;
+}
 
 const Shard& Layout::of(Rank device) const {
   const auto found = std::ranges::find(shards, device, &Shard::device);

@@ -5,12 +5,17 @@
 // - tp splits a parameter's `split_dim` into ceil-sized runs of whole heads
 //   (`split_unit`); with fewer key-value heads than peers, neighbours hold the
 //   same head. Parameters without a split are whole on every tensor peer.
+// - ep deals the experts of a layer to tp ranks, and to neighbouring dp ranks
+//   if there are more parts than tp ranks: runs of equal length, each expert
+//   whole.
 // - pp assigns the layers [0, L) to stages in contiguous runs by their cost
 //   (stage_layers.hpp); the embedding is on the first stage, final norm and
 //   head on the last. Without a separate head (tied) the embedding is on the
 //   last stage too.
 // - z3 (and z1 for the optimizer's planes) cuts each unit (embedding, layer,
 //   final norm and head) over dp: a flat range of a box is at most three boxes.
+//   Experts that ep deals to dp ranks are a unit of their own, cut over the dp
+//   ranks that hold the same ones.
 //
 // Flat buffer: parameters in the given order, each starting at a multiple of
 // 64 bytes; the boxes of one parameter follow each other without gaps,
@@ -71,6 +76,27 @@ struct Layout {
 Layout make_layout(const StagedParameters& parameters, const Strategy& strategy,
                    std::span<const Rank> devices, DType dtype,
                    LayoutKind kind = LayoutKind::weights);
+
+/// The leading boxes of a device that z cuts as one: a unit, or what lies in
+/// one before, in or after experts that ep deals to dp ranks.
+struct UnitRun {
+  std::int32_t layer = 0; ///< as in ParameterShape
+  bool is_dealt = false;  ///< only every expert_dp()-th dp rank holds these
+  std::size_t num_boxes = 0;
+  std::int64_t num_elements = 0;
+};
+/// Returns how many dp ranks hold a unit, and which of these `dp` is.
+constexpr std::uint32_t unit_holders(const Strategy& strategy, bool is_dealt) {
+  return is_dealt ? strategy.dp / strategy.expert_dp() : strategy.dp;
+}
+constexpr std::uint32_t unit_holder(const Strategy& strategy, bool is_dealt,
+                                    std::uint32_t dp) {
+  return is_dealt ? dp / strategy.expert_dp() : dp;
+}
+/// Returns the first run of `boxes`, those of one coordinate before z cuts
+/// them; there is at least one.
+UnitRun unit_run(std::span<const ParameterShape> parameters,
+                 std::span<const Box> boxes, const Strategy& strategy);
 
 /// Returns the boxes that one coordinate owns before z cuts them, without
 /// offsets.

@@ -59,8 +59,10 @@ UnitCosts unit_costs(const ModelShape& shape) {
 StagedParameters::StagedParameters(std::span<const ParameterShape> all)
   : list(all),
     costs(unit_costs(all)) {
-  for (const auto& parameter : all)
+  for (const auto& parameter : all) {
     num_layers = std::max(num_layers, parameter.layer);
+    num_experts = std::max(num_experts, parameter.expert + 1);
+  }
 }
 
 StagedParameters::StagedParameters(const std::vector<ParameterShape>& all)
@@ -70,6 +72,7 @@ StagedParameters::StagedParameters(std::span<const ParameterShape> some,
                                    const ModelShape& model)
   : list(some),
     num_layers(static_cast<std::int32_t>(model.num_layers)),
+    num_experts(static_cast<std::int32_t>(model.experts.count)),
     costs(unit_costs(model)) {}
 
 StageLayers::StageLayers(std::uint32_t num_layers, std::uint32_t num_stages,

@@ -26,6 +26,7 @@ UnitCosts unit_costs(const ModelShape& shape);
 struct StagedParameters {
   std::span<const ParameterShape> list; ///< the caller's
   std::int32_t num_layers = 0;
+  std::int32_t num_experts = 0; ///< of a layer that has some
   UnitCosts costs;
 
   /// Takes the parameters of a whole model.

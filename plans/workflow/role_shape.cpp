@@ -68,13 +68,18 @@ void check_experts(const ModelShape& shape, const Role& role,
     refuse("algorithm.routing_replay", "'true'",
            "false for an actor without experts", "false");
   const auto model = settings.models.find(role.name);
-  if (model == settings.models.end() || shape.experts.router.corrected)
+  if (model == settings.models.end())
     return;
-  const double rate = model->second.optimizer.router_bias_rate;
-  if (rate > 0)
-    refuse("models." + role.name + ".optimizer.router_bias_rate",
-           fmt::format("'{}'", rate),
+  const OptimizerSettings& optimizer = model->second.optimizer;
+  const std::string path = "models." + role.name + ".optimizer.";
+  if (optimizer.router_bias_rate > 0 && !shape.experts.router.corrected)
+    refuse(path + "router_bias_rate",
+           fmt::format("'{}'", optimizer.router_bias_rate),
            "0 for a model whose routers have no corrections", "0");
+  if (optimizer.router_aux_loss_coef > 0 && !shape.experts.exist())
+    refuse(path + "router_aux_loss_coef",
+           fmt::format("'{}'", optimizer.router_aux_loss_coef),
+           "0 for a model without experts", "0");
 }
 
 } // namespace

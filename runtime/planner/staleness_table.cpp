@@ -45,10 +45,19 @@ std::string gain_text(double gain) {
 
 /// Returns the largest lag of the chosen plan.
 std::uint32_t chosen_steps(const plans::StalenessSearch& found) {
+  const auto& plan = found.chosen.best.plan;
   std::uint32_t steps = 0;
-  for (const auto& [call, lag] : found.chosen.best.plan.lag)
-    steps = std::max(steps, lag);
+  for (const auto& [call, placement] : plan.calls)
+    steps = std::max(steps, plan.most_lag_of(call));
   return steps;
+}
+
+/// Returns the most slices of a call.
+std::uint32_t most_slices(const plans::ExecutionPlan& plan) {
+  std::uint32_t most = 1;
+  for (const auto& [call, placement] : plan.calls)
+    most = std::max(most, plan.slices_of(call));
+  return most;
 }
 
 } // namespace
@@ -57,16 +66,17 @@ std::vector<std::string> staleness_lines(const plans::StalenessSearch& found,
                                          const plans::PlanProblem& problem) {
   if (found.tried.size() < 2)
     return {};
-  TextTable table(
-    {">staleness", ">s a step", ">steps an hour", ">tok/s", ">gain", ""});
+  TextTable table({">staleness", ">slices", ">s a step", ">steps an hour",
+                   ">tok/s", ">gain", ""});
   for (const auto& staleness : found.tried) {
     if (!staleness.best) {
-      table.row({std::to_string(staleness.steps), "no plan fits"});
+      table.row({std::to_string(staleness.steps), "", "no plan fits"});
       continue;
     }
     const auto rates = rates_of(staleness, found, problem);
-    table.row({std::to_string(staleness.steps), three_digits(rates.step_s),
-               three_digits(rates.steps_per_hour),
+    table.row({std::to_string(staleness.steps),
+               std::to_string(most_slices(staleness.best->plan)),
+               three_digits(rates.step_s), three_digits(rates.steps_per_hour),
                count_text(rates.tokens_per_s),
                staleness.steps == 0 ? "" : gain_text(rates.gain),
                staleness.steps == chosen_steps(found) ? "chosen" : ""});
@@ -84,13 +94,14 @@ Json staleness_json(const plans::StalenessSearch& found,
   for (const auto& staleness : found.tried) {
     Json row
       = {{"steps", staleness.steps}, {"fits", staleness.best.has_value()}};
-    for (const auto* key :
-         {"step_s", "steps_per_hour", "tokens_per_s", "gain", "lower_bound_s"})
+    for (const auto* key : {"slices", "step_s", "steps_per_hour",
+                            "tokens_per_s", "gain", "lower_bound_s"})
       row[key] = nullptr;
     row["chosen"] = staleness.best && staleness.steps == chosen_steps(found);
     row["plan"] = nullptr;
     if (staleness.best) {
       const auto rates = rates_of(staleness, found, problem);
+      row["slices"] = most_slices(staleness.best->plan);
       row["step_s"] = rates.step_s;
       row["steps_per_hour"] = rates.steps_per_hour;
       row["tokens_per_s"] = rates.tokens_per_s;

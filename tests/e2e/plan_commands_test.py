@@ -116,7 +116,7 @@ class PlanCommands(unittest.TestCase):
         self.assertEqual((chosen["step_s"], chosen["plan"]),
                          (found["step_s"], found["plan"]))
         said = self.plan(*words, "algorithm.max_lag=2").stderr
-        self.assertRegex(said, r"staleness +s a step +steps an hour +tok/s +gain")
+        self.assertRegex(said, r"staleness +slices +s a step +steps an hour +tok/s +gain")
         self.assertRegex(said, r"(?m)^ *2 +[\d.]+ +[\d.]+ .*[+-][\d.]+ %")
         self.assertNotIn("-0.0 %", said)
         fresh = self.document(*words)

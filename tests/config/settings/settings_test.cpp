@@ -214,6 +214,7 @@ TEST(Settings, TheDocumentedBlockParses) {
     "data.ptx_batch_size", "algorithm.distillation.top_k",
     "algorithm.sampling_mask", "algorithm.max_lag", "algorithm.routing_replay",
     "models.ROLE.optimizer.router_bias_rate",
+    "models.ROLE.optimizer.router_aux_loss_coef",
     "algorithm.dynamic_sampling.rounds",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};

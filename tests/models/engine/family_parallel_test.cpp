@@ -158,6 +158,20 @@ INSTANTIATE_TEST_SUITE_P(
   ::testing::Combine(families, ::testing::Values("t2", "t4", "t2s", "p2t2",
                                                  "d2z1", "d2z3", "d2p2z3")),
   family_name);
+const auto families_with_experts
+  = ::testing::Values("mixtral", "qwen3_moe", "glm4_moe", "olmoe");
+INSTANTIATE_TEST_SUITE_P(
+  Experts, FamilyParallel,
+  ::testing::Combine(families_with_experts,
+                     ::testing::Values("t2e2", "t4e4", "t2e2s", "p2t2e2",
+                                       "d2t2e2z1", "d2t2e2z3", "d2e2", "d4e2z1",
+                                       "d2t2e4", "d2p2e2", "d4e2")),
+  family_name);
+INSTANTIATE_TEST_SUITE_P(
+  Experts, FamilyGeneration,
+  ::testing::Combine(families_with_experts,
+                     ::testing::Values("t2e2", "t4e4", "t2e2s", "p2t2e2")),
+  family_name);
 INSTANTIATE_TEST_SUITE_P(All, FamilyGeneration,
                          ::testing::Combine(families,
                                             ::testing::Values("t2", "t4", "t2s",

@@ -343,7 +343,7 @@ TEST(ShardedParameters, ADeviceHoldsItsShareAndTheGatherBuffersOfItsUnits) {
             whole / 4 / 8 + 2 * largest_unit + whole / 50);
 }
 
-const auto strategy_name = [](const auto& info) { return info.param; };
+const auto strategy_name = [](const auto& test) { return test.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, Parallel,
                          ::testing::Values("d2", "t2", "t4", "d2t2", "d2z1",
                                            "d3z1", "d2t2z1", "d2t4z1", "p2",

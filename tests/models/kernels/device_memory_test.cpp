@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyMemory,
                          ::testing::Values("olmo2", "gpt_neox", "glm4",
                                            "qwen3_moe", "glm4_moe"));
 
-const auto strategy_name = [](const auto& info) { return info.param; };
+const auto strategy_name = [](const auto& test) { return test.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, ForeseenMemory,
                          ::testing::Values("d1", "d2", "t2", "t2s", "p2", "p3",
                                            "p2t2", "d2z1", "d2z3"),

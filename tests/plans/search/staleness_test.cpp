@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/plans/long_responses.hpp"
 #include "tests/support/plans/problem_support.hpp"
 
 #include <algorithm>
@@ -80,8 +81,7 @@ TEST(Staleness, EveryPlanLagsAsItSaysAndTakesTheSecondsItSays) {
   const auto costs = searched.costs.with_planned_moves();
   for (const auto& staleness : searched.within(2).tried) {
     const auto& plan = staleness.best->plan;
-    EXPECT_EQ(plan.lag,
-              lag_of_generation(searched.problem.workflow, staleness.steps));
+    EXPECT_EQ(plan.most_lag_of("actor_gen"), staleness.steps);
     EXPECT_TRUE(check_plan(searched.problem, plan).ok());
     EXPECT_EQ(staleness.best->step_s,
               simulate_step_s(searched.problem, costs, plan));
@@ -94,7 +94,7 @@ TEST(Staleness, TheFastestIsChosenAndOfEqualOnesTheFreshest) {
   const auto& chosen = found.chosen.best;
   const auto at
     = std::ranges::find_if(found.tried, [&](const Staleness& staleness) {
-        return staleness.best->plan.lag == chosen.plan.lag;
+        return staleness.best->plan == chosen.plan;
       });
   ASSERT_NE(at, found.tried.end());
   EXPECT_EQ(at->best->plan, chosen.plan);
@@ -106,7 +106,8 @@ TEST(Staleness, TheFastestIsChosenAndOfEqualOnesTheFreshest) {
     EXPECT_LT(chosen.step_s,
               fresher->best->step_s * (1 - least_staleness_gain));
   EXPECT_FALSE(found.chosen.proved);
-  EXPECT_EQ(found.options.lag, chosen.plan.lag);
+  EXPECT_EQ(found.options.lag.at("actor_gen"),
+            chosen.plan.most_lag_of("actor_gen"));
 }
 
 TEST(Staleness, WithoutALimitTheSearchIsTheSynchronousOne) {
@@ -126,6 +127,22 @@ TEST(Staleness, ALagThatIsGivenIsTheOnlyOne) {
   const auto found = searched.within(4);
   EXPECT_TRUE(found.tried.empty());
   EXPECT_EQ(found.chosen.best.plan, searched.fixed(2).best.plan);
+}
+
+// A long tail of responses: few are left in later slices.
+TEST(Staleness, SlicesAreChosenWhereTheyAreFaster) {
+  const auto problem = long_responses();
+  const CostModel costs(problem);
+  const SearchOptions options{.iterations = few_simulations};
+  const auto found = find_plan_within(problem, costs, options, 4);
+  const auto& chosen = found.chosen.best;
+  EXPECT_GT(chosen.plan.slices_of("actor_gen"), 1U);
+  EXPECT_LE(chosen.plan.most_lag_of("actor_gen"), 4U);
+  auto whole = options;
+  for (const std::uint32_t steps : {0U, 1U, 2U, 4U}) {
+    whole.lag = lag_of_generation(problem.workflow, steps);
+    EXPECT_LT(chosen.step_s, find_plan(problem, costs, whole).best.step_s);
+  }
 }
 
 TEST(Staleness, TheSameSeedGivesTheSamePlans) {

@@ -4,28 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/plans/problem_support.hpp"
+#include "tests/support/plans/long_responses.hpp"
 
 namespace troupe::plans {
 namespace {
-
-/// Returns GRPO of 1.3B models on 4 devices: 64 responses a step of up to 4,096
-/// tokens, of 800 on average.
-PlanProblem long_responses() {
-  const auto shape = llama_shape(24, 2048, 5632, 16, 8);
-  auto problem = make_problem(shape, 1, 4, "h100x8");
-  problem.workflow = make_grpo();
-  problem.hardware.mem_bytes = 0;
-  problem.sizes.samples_per_step = 64;
-  problem.sizes.group_size = 8;
-  problem.sizes.mini_batches = 1;
-  problem.sizes.max_new_tokens = 4096;
-  problem.sizes.max_sequence_tokens = 128 + 4096;
-  for (auto& [role, one] : problem.shapes)
-    one.max_positions = 8192;
-  problem.lengths = Lengths(128, 800, 4096);
-  return problem;
-}
 
 double step_s(const PlanProblem& problem, ExecutionPlan plan, int slices,
               std::uint32_t lag = 0) {

@@ -2,6 +2,7 @@
 
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/local_model.hpp"
+#include "net/collectives/all_to_all.hpp"
 
 #include <gmock/gmock.h>
 
@@ -50,6 +51,42 @@ std::shared_ptr<net::Channel> join_link(net::GroupRegistry& registry,
     registry);
 }
 
+// A channel to each of the dp ranks that have the experts with this one.
+std::shared_ptr<net::AllToAll> join_experts(net::GroupRegistry& registry,
+                                            const Strategy& strategy,
+                                            const Coordinate& where) {
+  const std::uint32_t size = strategy.expert_dp();
+  if (size == 1)
+    return nullptr;
+  const std::uint32_t own = where.dp % size;
+  std::vector<std::shared_ptr<net::Channel>> channels(size);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    Coordinate other = where;
+    other.dp += i - own;
+    const auto name
+      = "experts" + std::to_string(index_of(strategy, std::min(where, other)))
+        + "-" + std::to_string(index_of(strategy, std::max(where, other)));
+    if (i != own)
+      channels[i]
+        = net::make_host_channel(group_of(name, own < i ? 0 : 1, 2), registry);
+  }
+  return std::make_shared<net::AllToAll>(std::move(channels), own);
+}
+
+std::shared_ptr<net::Collectives>
+join_expert_copies(net::GroupRegistry& registry, const Strategy& strategy,
+                   Coordinate where) {
+  const std::uint32_t step = strategy.expert_dp();
+  if (step == 1 || step == strategy.dp)
+    return nullptr;
+  const std::uint32_t index = where.dp / step;
+  where.dp %= step;
+  return net::make_host_collectives(
+    group_of("copies" + std::to_string(index_of(strategy, where)), index,
+             strategy.dp / step),
+    registry);
+}
+
 models::Groups join_groups(net::GroupRegistry& registry,
                            const Strategy& strategy, const Coordinate& where) {
   const auto join = [&](const char* name, std::uint32_t Coordinate::*axis,
@@ -60,6 +97,8 @@ models::Groups join_groups(net::GroupRegistry& registry,
   groups.dp = join("dp", &Coordinate::dp, strategy.dp);
   groups.tp = join("tp", &Coordinate::tp, strategy.tp);
   groups.pp = join("pp", &Coordinate::pp, strategy.pp);
+  groups.experts = join_experts(registry, strategy, where);
+  groups.expert_copies = join_expert_copies(registry, strategy, where);
   if (strategy.pp == 1)
     return groups;
   if (where.pp == 0 || where.pp + 1 == strategy.pp) {
