@@ -140,10 +140,11 @@ void make_responses(Shard& shard, const plans::Call& call,
                          options, context, events);
 }
 
-/// Returns `rollout/partial_tokens` of the whole responses of a sliced call:
-/// tokens by older weights than the newest of their step.
-models::MetricSums partial_tokens(const Shard& shard, const plans::Call& call,
-                                  StepId step, const net::Rows& responses) {
+/// Returns what metrics tell of the versions of a sliced call's whole
+/// responses: tokens by older weights than the newest of their step, and the
+/// mean lag of a token.
+models::MetricSums sums_of_versions(const Shard& shard, const plans::Call& call,
+                                    StepId step, const net::Rows& responses) {
   models::MetricSums sums;
   const auto& run = shard.worker->run;
   const auto spans = plans::version_spans(run.plan, call.name, step,
@@ -155,9 +156,12 @@ models::MetricSums partial_tokens(const Shard& shard, const plans::Call& call,
     const auto offsets = column.offsets();
     for (std::size_t i = 0; i < responses.num_samples(); ++i) {
       const auto own = mask.subspan(offsets[i], column.lengths[i]);
+      const auto tokens = std::ranges::count(own, std::uint8_t{1});
       sums.add_total("rollout/partial_tokens",
-                     static_cast<double>(plans::older_tokens(
-                       spans, std::ranges::count(own, std::uint8_t{1}))));
+                     static_cast<double>(plans::older_tokens(spans, tokens)));
+      sums.add("training/lag_mean",
+               static_cast<double>(plans::lag_of_tokens(spans, step, tokens)),
+               static_cast<double>(tokens));
     }
   }
   return sums;
@@ -210,7 +214,7 @@ RunDone keep_responses(const Shard& shard, const plans::Call& call,
   trace_rows(shard.device->track(), "writes", chunk.step, responses);
   models::MetricSums sums;
   if (slice.is_cut() && slice.is_last() && !call.greedy)
-    sums = partial_tokens(shard, call, chunk.step, responses);
+    sums = sums_of_versions(shard, call, chunk.step, responses);
   auto done
     = stash_outputs(*shard.worker, chunk.step, part, std::move(responses));
   done.sums = to_parts(sums);

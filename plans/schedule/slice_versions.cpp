@@ -51,4 +51,16 @@ std::int64_t older_tokens(const std::vector<VersionSpan>& spans,
   return std::min(tokens, spans.back().first_token);
 }
 
+std::int64_t lag_of_tokens(const std::vector<VersionSpan>& spans, StepId step,
+                           std::int64_t tokens) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const auto end = i + 1 < spans.size() ? spans[i + 1].first_token : tokens;
+    const auto count = std::min(end, tokens) - spans[i].first_token;
+    const auto lag = step.value - spans[i].version.value;
+    sum += std::max<std::int64_t>(count, 0) * static_cast<std::int64_t>(lag);
+  }
+  return sum;
+}
+
 } // namespace troupe::plans

@@ -35,4 +35,8 @@ std::string slices_text(const ExecutionPlan& plan, std::int64_t max_new_tokens);
 std::int64_t older_tokens(const std::vector<VersionSpan>& spans,
                           std::int64_t tokens);
 
+/// Returns the sum of the lags of a response's first `tokens` tokens in `step`.
+std::int64_t lag_of_tokens(const std::vector<VersionSpan>& spans, StepId step,
+                           std::int64_t tokens);
+
 } // namespace troupe::plans

@@ -76,12 +76,14 @@ void name_speed(const PreparedRun& run, const actors::StepReport& report,
 }
 
 /// Adds the number of versions between the weights that generated the step's
-/// samples and those that its training began with. Every shard checks its
+/// samples and those that its training began with, where all tokens have the
+/// same; of calls in slices, shards sum it over tokens. Every shard checks its
 /// version (I4).
 void name_lag(const PreparedRun& run, const actors::StepReport& report,
               StepMetrics& metrics) {
   for (const auto& call : run.work.workflow.calls) {
-    if (call.kind != plans::CallKind::generate)
+    if (call.kind != plans::CallKind::generate
+        || run.work.plan.slices_of(call.name) > 1)
       continue;
     const auto made_by
       = plans::version_for(report.step, run.work.plan.lag_of(call.name));

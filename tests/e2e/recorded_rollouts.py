@@ -9,8 +9,9 @@ PLANS = ("deepspeed_chat", "openrlhf")
 
 
 class RecordedRollouts:
-    """A mixin of a Case, which sets `record` and may set `actor` and `more`."""
+    """A mixin of a Case, which sets `record` and may set the others."""
     actor = "data/base"
+    plans = PLANS  # of four devices; what each must train like one device
     more = ()  # overrides of every run
     record = ()  # overrides that turn the record on
 
@@ -36,16 +37,20 @@ class RecordedRollouts:
         replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
         one = self.train("one", replay, *self.record, *ONE_DEVICE)
         self.assertGreater(abs(one[1]["actor/pg_loss"]), 0)
-        for plan in PLANS:
+        for plan in self.plans:
             other = self.train("other", "run.resume=fresh", f"plan={plan}",
                                replay, *self.record, *FOUR_DEVICES)
             self.assert_alike(plan, one, other)
 
     def test_a_resumed_run_has_the_same_bits_I8(self):
-        plan = ["plan=openrlhf", "run.save_every=2", *self.record,
-                *FOUR_DEVICES]
-        self.train("whole", "run.steps=4", *plan)
-        self.train("halves", "run.steps=2", *plan)
-        self.train("halves", "run.steps=4", *plan)
-        self.assertEqual(*[tree_bytes(self.latest(name), "*/*.safetensors")
-                           for name in ("whole", "halves")])
+        self.check_resumed("openrlhf", "plan=openrlhf")
+
+    def check_resumed(self, name, plan):
+        """Two steps and two more under `plan` are four to the bit."""
+        whole, halves = f"{name}_whole", f"{name}_halves"
+        settings = [plan, "run.save_every=2", *self.record, *FOUR_DEVICES]
+        self.train(whole, "run.steps=4", *settings)
+        self.train(halves, "run.steps=2", *settings)
+        self.train(halves, "run.steps=4", *settings)
+        self.assertEqual(*[tree_bytes(self.latest(run), "*/*.safetensors")
+                           for run in (whole, halves)])

@@ -75,6 +75,13 @@ class Slices(Case):
                                self.plan(text, slices))
                     self.assertEqual(self.samples("cut"), whole)
 
+    def without_versions(self, *runs):
+        """Removes the metrics that tell of versions from these runs' lines."""
+        for lines in runs:
+            for line in lines.values():
+                line.pop("rollout/partial_tokens", None)
+                line.pop("training/lag_mean")
+
     def test_masks_and_evaluations_are_those_of_whole_answers_I2(self):
         extra = ["models.actor.optimizer.lr=0", "rollout.top_k=8",
                  "algorithm.sampling_mask=true", "run.steps=3",
@@ -82,8 +89,7 @@ class Slices(Case):
                  "eval.max_rows=8"]
         whole = self.train("whole", *extra, self.plan(APART, 1))
         cut = self.train("cut", *extra, self.plan(APART, 3))
-        for line in cut.values():
-            line.pop("rollout/partial_tokens", None)
+        self.without_versions(cut, whole)
         self.assertEqual(cut, whole)
         self.assertEqual(self.samples("cut"), self.samples("whole"))
         self.assertIn("kept_ids", self.samples("cut")[1, 0]["keys"])
@@ -94,8 +100,7 @@ class Slices(Case):
         replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
         lines = [self.train(f"in_{slices}", "run.steps=3", replay,
                             self.plan(APART, slices)) for slices in (1, 2)]
-        for line in lines[1].values():
-            line.pop("rollout/partial_tokens", None)
+        self.without_versions(*lines)
         self.assertEqual(*lines)
 
     def test_a_run_in_slices_repeats_to_the_bit_I8(self):
@@ -134,6 +139,7 @@ class Slices(Case):
         slices, lag = 3, 1
         lines = self.train("run", self.plan(APART, slices, lag))
         older = dict.fromkeys(lines, 0)
+        lags = {step: [] for step in lines}
         for row in read_rows(self.run_folder("run") / "samples.jsonl"):
             prompt = row["loss_mask"].index(1)
             step = row["step"] - 1
@@ -146,8 +152,12 @@ class Slices(Case):
                     want = max(0, step - lag - (slices - 1 - number))
                     self.assertEqual(version, want, (row["step"], token))
                     older[row["step"]] += version < newest
+                    lags[row["step"]].append(step - version)
         self.assertEqual(older, {step: line["rollout/partial_tokens"]
                                  for step, line in lines.items()})
+        for step, line in lines.items():
+            self.assertAlmostEqual(line["training/lag_mean"],
+                                   sum(lags[step]) / len(lags[step]), places=9)
         self.assertEqual(older[1], 0)
         self.assertGreater(older[5], 0)
 

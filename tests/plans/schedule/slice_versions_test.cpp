@@ -46,6 +46,16 @@ TEST(SliceVersions, OlderTokensAreThoseBeforeTheNewestSpan) {
   EXPECT_EQ(older_tokens(spans, 8), 4);
 }
 
+TEST(SliceVersions, EachTokenLagsByTheVersionOfItsSlice) {
+  const auto spans = version_spans(in_slices(3), "actor_gen", StepId{6}, 9);
+  EXPECT_EQ(lag_of_tokens(spans, StepId{6}, 0), 0);
+  EXPECT_EQ(lag_of_tokens(spans, StepId{6}, 2), 4);
+  EXPECT_EQ(lag_of_tokens(spans, StepId{6}, 4), 7);
+  EXPECT_EQ(lag_of_tokens(spans, StepId{6}, 9), 9);
+  const auto first = version_spans(in_slices(3), "actor_gen", StepId{1}, 9);
+  EXPECT_EQ(lag_of_tokens(first, StepId{1}, 9), 6) << "nothing before 0";
+}
+
 TEST(SliceVersions, PeopleReadWhichVersionsAStepUses) {
   EXPECT_EQ(slices_text(in_slices(1), 8), "");
   EXPECT_EQ(slices_text(in_slices(2), 8),
