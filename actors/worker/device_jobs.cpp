@@ -142,8 +142,6 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
     done.sums
       = to_parts(shard.engine->train(train_spec_of(shard, call, order), rows,
                                      context, beside ? &*beside : nullptr));
-    if (!gives_results(shard))
-      done.sums.clear();
     break;
   }
   case plans::CallKind::generate: // generate_chunks

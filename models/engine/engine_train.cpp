@@ -307,6 +307,15 @@ private:
   std::vector<Denominators> denominators_; // of each mini-batch, over all ranks
 };
 
+// Tensor ranks have the same sums, and all of a stage's ranks those of its own
+// layers.
+MetricSums counted_sums(const Coordinate& where, const RunContext& context,
+                        const MetricSums& sums) {
+  if (where.tp != 0)
+    return {};
+  return context.groups.last_stage() ? sums : expert_sums(sums);
+}
+
 } // namespace
 
 MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
@@ -316,11 +325,11 @@ MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
   std::optional<TrainRun> more;
   if (beside != nullptr)
     more.emplace(*impl_, beside->spec, beside->rows, context, nullptr);
-  MetricSums sums
+  const MetricSums sums
     = TrainRun(*impl_, spec, rows, context, more ? &*more : nullptr).run();
   impl_->workspaces.reset();
   weights_changed();
-  return sums;
+  return counted_sums(impl_->part.where, context, sums);
 }
 
 } // namespace troupe::models

@@ -2,11 +2,16 @@
 
 #include "models/transformer/balance_loss.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace troupe::models {
 
 namespace {
+
+constexpr std::string_view balance_name = "moe/balance";
+constexpr std::string_view mismatch_name = "moe/routing_mismatch";
+constexpr std::string_view loss_name = "moe/aux_loss";
 
 // Returns the even share of experts that entries [begin, end) of L use.
 double even_share(const Routing& routing, const PackedSequences& sequences,
@@ -41,7 +46,7 @@ void add_mismatch(const Routing& routing, const PackedSequences& sequences,
       replayed += experts.per_token;
     }
   if (replayed > 0)
-    sums.add("moe/routing_mismatch", static_cast<double>(mismatched),
+    sums.add(mismatch_name, static_cast<double>(mismatched),
              static_cast<double>(replayed));
 }
 
@@ -53,7 +58,7 @@ void add_balance_losses(const Routing& routing,
                           .chosen = experts.per_token,
                           .rule = experts.router};
   for (const double loss : balance_losses(shape, routing, sequences.tokens))
-    sums.add("moe/aux_loss", loss, 1);
+    sums.add(loss_name, loss, 1);
 }
 
 } // namespace
@@ -68,12 +73,21 @@ void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
       if (const std::int64_t begin = sequences.cu_seqlens[s],
           end = sequences.cu_seqlens[s + 1];
           begin < end)
-        sums.add("moe/balance",
+        sums.add(balance_name,
                  even_share(routing, sequences, experts, begin, end), 1);
     add_mismatch(routing, sequences, experts, sums);
     if (sequences.tokens.balance_weight > 0)
       add_balance_losses(routing, sequences, experts, sums);
   }
+}
+
+MetricSums expert_sums(const MetricSums& sums) {
+  MetricSums own;
+  for (const Sum& sum : sums.all())
+    if (sum.name == balance_name || sum.name == mismatch_name
+        || sum.name == loss_name)
+      own.add(sum);
+  return own;
 }
 
 } // namespace troupe::models

@@ -1,6 +1,6 @@
 // Metrics of a training's routers: how evenly sequences use the experts of this
 // stage's layers, and how often a router would not have chosen an expert that
-// it replays.
+// it replays. Every stage has its own, unlike those of the loss.
 #pragma once
 
 #include "config/model/expert_shape.hpp"
@@ -15,7 +15,12 @@ namespace troupe::models {
 ///   sequences and layers. It does not depend on micro-batches (I1).
 /// - moe/routing_mismatch: the share of replayed experts that the router would
 ///   not have chosen; only if any are replayed.
+/// - moe/aux_loss: the sequence-wise balance loss, mean likewise; only if it has
+///   a weight.
 void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums);
+
+/// Returns those of the sums that add_expert_metrics has added.
+MetricSums expert_sums(const MetricSums& sums);
 
 } // namespace troupe::models

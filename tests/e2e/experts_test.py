@@ -56,10 +56,10 @@ class Experts(RecordedRollouts, Case):
     def test_strategies_that_cannot_deal_are_refused(self):
         for training, words in (("d4e8", "e8"), ("d4e4z3", "z3")):
             done = self.troupe(*self.grpo(plan("d4", training), *FOUR_DEVICES),
-                               code=2)
+                               code=3)
             self.assertIn(words, done.stderr)
         done = self.troupe(*self.grpo(plan("d4", "d4e4").replace(
-            "t4e4", "d4e4"), *FOUR_DEVICES), code=2)
+            "t4e4", "d4e4"), *FOUR_DEVICES), code=3)
         self.assertIn("actor_gen", done.stderr)
 
 

@@ -207,8 +207,7 @@ models::MetricSums ParallelReplica::train(models::TrainSpec spec,
       const models::MetricSums sums
         = engine.train(own.spec, own.rows, context, more ? &*more : nullptr);
       const std::lock_guard lock(mutex);
-      if (counts(engine.part().where))
-        total.merge(sums);
+      total.merge(sums);
     });
   return total;
 }
