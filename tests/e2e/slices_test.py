@@ -80,7 +80,7 @@ class Slices(Case):
         for lines in runs:
             for line in lines.values():
                 line.pop("rollout/partial_tokens", None)
-                line.pop("training/lag_mean")
+                line.pop("training/lag_mean", None)
 
     def test_masks_and_evaluations_are_those_of_whole_answers_I2(self):
         extra = ["models.actor.optimizer.lr=0", "rollout.top_k=8",
