@@ -133,10 +133,8 @@ public:
                   RunContext& context, const InferOptions& options = {});
 
   /// Runs all optimizer steps of one train call; rows may hold more samples
-  /// than the mini-batches name. Sums are this rank's own (add them over ranks)
-  /// except for grad_norm, lr and skipped_steps, which only rank 0 reports: tp
-  /// rank 0 of the last stage has those of the loss, of each stage those of its
-  /// experts, and other ranks none.
+  /// than the mini-batches name. Sums are to be added over ranks: tp rank 0 has
+  /// those of the loss on the last stage and on each those of its experts.
   /// `beside`: more sequences of the same optimizer steps; null: none.
   MetricSums train(const TrainSpec& spec, const net::Rows& rows,
                    RunContext& context, const TrainRows* beside = nullptr);
