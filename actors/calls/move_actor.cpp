@@ -33,7 +33,7 @@ std::vector<std::uint64_t>
 checksums_of_dp_ranks(const Strategy& strategy,
                       const std::vector<Done>& parts) {
   const auto run
-    = strategy.zero == Zero::z3 ? strategy.dp : strategy.expert_dp();
+    = strategy.zero == Zero::z3 ? strategy.dp : strategy.expert_group_dp();
   std::vector<std::uint64_t> sums(strategy.dp / run);
   for (std::uint32_t i = 0; i < parts.size(); ++i)
     sums[coordinate_of(strategy, i).dp / run] += parts[i].checksum;

@@ -73,7 +73,7 @@ std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
 /// Joins the dp ranks that hold the same experts; null: no other one does.
 std::shared_ptr<net::Collectives> join_expert_copies(Shard& shard) {
   const Strategy& strategy = shard.replica.strategy;
-  const std::uint32_t step = strategy.expert_dp();
+  const std::uint32_t step = strategy.expert_group_dp();
   if (step == 1 || strategy.dp == step)
     return nullptr;
   std::vector<Coordinate> members(strategy.dp / step, shard.where);
@@ -88,7 +88,7 @@ std::shared_ptr<net::Collectives> join_expert_copies(Shard& shard) {
 /// Joins the neighbouring dp ranks that have a layer's experts between them,
 /// by a channel to each; null: this one has all.
 std::shared_ptr<net::AllToAll> join_experts(Shard& shard) {
-  const std::uint32_t size = shard.replica.strategy.expert_dp();
+  const std::uint32_t size = shard.replica.strategy.expert_group_dp();
   if (size == 1)
     return nullptr;
   const std::uint32_t own = shard.where.dp % size;

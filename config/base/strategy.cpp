@@ -97,7 +97,7 @@ std::uint32_t expert_rank_of(const Strategy& strategy,
                              const Coordinate& where) {
   return strategy.ep == 1
            ? 0
-           : where.dp % strategy.expert_dp() * strategy.tp + where.tp;
+           : where.dp % strategy.expert_group_dp() * strategy.tp + where.tp;
 }
 
 std::uint32_t index_of(const Strategy& strategy, const Coordinate& where) {

@@ -26,9 +26,9 @@ struct Strategy {
   constexpr std::uint32_t num_devices() const {
     return dp * pp * tp;
   }
-  /// Returns how many neighbouring dp ranks have a layer's experts between
-  /// them, and exchange tokens.
-  constexpr std::uint32_t expert_dp() const {
+  /// Returns how many neighbouring dp ranks a group of expert parallelism
+  /// spans, which has a layer's experts between them and exchanges tokens.
+  constexpr std::uint32_t expert_group_dp() const {
     return ep > tp ? ep / tp : 1;
   }
 };

@@ -12,7 +12,7 @@ namespace {
 
 plans::Layout whole_layout(const LocalModel& part) {
   Strategy few = part.strategy; // dp ranks that have all between them
-  few.dp = few.expert_dp();
+  few.dp = few.expert_group_dp();
   few.zero = Zero::none;
   std::vector<Rank> devices;
   for (std::uint32_t i = 0; i < few.num_devices(); ++i)
@@ -65,7 +65,7 @@ std::span<const float> whole_expert(const Coordinate& owner,
   if (owns)
     room.assign(mine, mine + size);
   room.resize(size);
-  if (part.strategy.expert_dp() > 1 && owner.tp == part.where.tp)
+  if (part.strategy.expert_group_dp() > 1 && owner.tp == part.where.tp)
     groups.dp->broadcast(room.data(), size, DType::f32, owner.dp,
                          "whole tensors");
   if (groups.tp != nullptr)
@@ -135,7 +135,7 @@ bool whole_is_cut(const LocalModel& part, Plane plane) {
 
 bool FullParameters::gives(const LocalModel& part, Plane plane) {
   return part.where.dp == 0 || whole_is_cut(part, plane)
-         || part.strategy.expert_dp() > 1;
+         || part.strategy.expert_group_dp() > 1;
 }
 
 FullParameters::FullParameters(const LocalModel& part,

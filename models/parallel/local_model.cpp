@@ -13,7 +13,7 @@ namespace {
 // Returns the strategy of the dp ranks that have all experts between them (one,
 // if experts are not dealt to dp ranks), before z cuts anything.
 Strategy uncut(Strategy strategy) {
-  strategy.dp = strategy.expert_dp();
+  strategy.dp = strategy.expert_group_dp();
   strategy.zero = Zero::none;
   return strategy;
 }
@@ -77,7 +77,7 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
   for (const plans::Box& box : layout.shards[index_of(few, here)].boxes) {
     PartBox& mine = boxes.emplace_back(PartBox{.box = box});
     mine.is_dealt
-      = strategy.expert_dp() > 1 && parameters[box.parameter].expert >= 0;
+      = strategy.expert_group_dp() > 1 && parameters[box.parameter].expert >= 0;
     for (const plans::Shard& other : layout.shards)
       part_note_owner(mine, here, other);
     ParameterShape shape = parameters[box.parameter];

@@ -45,7 +45,7 @@ struct LocalModel {
   /// have all experts between them count every element once.
   bool counts(const PartBox& box) const {
     return box.first_owner
-           && (box.is_dealt || where.dp % strategy.expert_dp() == 0);
+           && (box.is_dealt || where.dp % strategy.expert_group_dp() == 0);
   }
   std::size_t box_index(const PartBox& box) const {
     return static_cast<std::size_t>(&box - boxes.data());

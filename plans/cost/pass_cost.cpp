@@ -87,7 +87,7 @@ double gather_Bps(const Hardware& hardware, bool between_nodes) {
 double CostModel::layer_network_s(const Job& job, double tokens) const {
   const auto& m = job.model;
   const auto token_bytes = m.element_bytes * m.hidden;
-  const double dp_ranks = job.placement.strategy.expert_dp();
+  const double dp_ranks = job.placement.strategy.expert_group_dp();
   double seconds = 0;
   if (job.t > 1)
     seconds += 2

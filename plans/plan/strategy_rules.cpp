@@ -80,7 +80,7 @@ std::string why_not_dealt(const Strategy& strategy, const ModelShape& shape) {
     return fmt::format("expert parallelism (e) that is a multiple of t{} and "
                        "divides the {} devices of a stage",
                        strategy.tp, devices);
-  if (strategy.expert_dp() > 1 && strategy.zero == Zero::z3)
+  if (strategy.expert_group_dp() > 1 && strategy.zero == Zero::z3)
     return fmt::format("no z3 where experts are dealt to data-parallel ranks "
                        "(z1 cuts the optimizer, e{} leaves z3)",
                        strategy.tp);
@@ -154,7 +154,7 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
 }
 
 std::string why_not_decoding(const Strategy& strategy) {
-  if (strategy.expert_dp() == 1)
+  if (strategy.expert_group_dp() == 1)
     return "";
   Strategy on_tensor_ranks = strategy;
   on_tensor_ranks.ep = strategy.tp;

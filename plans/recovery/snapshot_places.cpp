@@ -12,7 +12,7 @@ SnapshotPlaces::SnapshotPlaces(const Replica& replica, const Cluster& cluster)
   for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
     auto where = coordinate_of(replica.strategy, i);
     if (replica.strategy.zero == Zero::none)
-      where.dp %= replica.strategy.expert_dp(); // dp ranks hold the same
+      where.dp %= replica.strategy.expert_group_dp(); // dp ranks hold the same
     const Rank device = replica.devices[i];
     const auto part = parts.try_emplace(where, parts_.size()).first->second;
     if (part == parts_.size())

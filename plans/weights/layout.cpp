@@ -200,7 +200,8 @@ std::vector<Box> owned_boxes(const StagedParameters& parameters,
 UnitRun unit_run(std::span<const ParameterShape> parameters,
                  std::span<const Box> boxes, const Strategy& strategy) {
   const auto is_dealt = [&](const Box& box) {
-    return strategy.expert_dp() > 1 && parameters[box.parameter].expert >= 0;
+    return strategy.expert_group_dp() > 1
+           && parameters[box.parameter].expert >= 0;
   };
   UnitRun run{.layer = parameters[boxes.front().parameter].layer,
               .is_dealt = is_dealt(boxes.front())};

@@ -81,17 +81,18 @@ Layout make_layout(const StagedParameters& parameters, const Strategy& strategy,
 /// one before, in or after experts that ep deals to dp ranks.
 struct UnitRun {
   std::int32_t layer = 0; ///< as in ParameterShape
-  bool is_dealt = false;  ///< only every expert_dp()-th dp rank holds these
+  bool is_dealt
+    = false; ///< only every expert_group_dp()-th dp rank holds these
   std::size_t num_boxes = 0;
   std::int64_t num_elements = 0;
 };
 /// Returns how many dp ranks hold a unit, and which of these `dp` is.
 constexpr std::uint32_t unit_holders(const Strategy& strategy, bool is_dealt) {
-  return is_dealt ? strategy.dp / strategy.expert_dp() : strategy.dp;
+  return is_dealt ? strategy.dp / strategy.expert_group_dp() : strategy.dp;
 }
 constexpr std::uint32_t unit_holder(const Strategy& strategy, bool is_dealt,
                                     std::uint32_t dp) {
-  return is_dealt ? dp / strategy.expert_dp() : dp;
+  return is_dealt ? dp / strategy.expert_group_dp() : dp;
 }
 /// Returns the first run of `boxes`, those of one coordinate before z cuts
 /// them; there is at least one.

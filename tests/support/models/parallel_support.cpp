@@ -55,7 +55,7 @@ std::shared_ptr<net::Channel> join_link(net::GroupRegistry& registry,
 std::shared_ptr<net::AllToAll> join_experts(net::GroupRegistry& registry,
                                             const Strategy& strategy,
                                             const Coordinate& where) {
-  const std::uint32_t size = strategy.expert_dp();
+  const std::uint32_t size = strategy.expert_group_dp();
   if (size == 1)
     return nullptr;
   const std::uint32_t own = where.dp % size;
@@ -76,7 +76,7 @@ std::shared_ptr<net::AllToAll> join_experts(net::GroupRegistry& registry,
 std::shared_ptr<net::Collectives>
 join_expert_copies(net::GroupRegistry& registry, const Strategy& strategy,
                    Coordinate where) {
-  const std::uint32_t step = strategy.expert_dp();
+  const std::uint32_t step = strategy.expert_group_dp();
   if (step == 1 || step == strategy.dp)
     return nullptr;
   const std::uint32_t index = where.dp / step;
