@@ -132,9 +132,9 @@ public:
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   RunContext& context, const InferOptions& options = {});
 
-  /// Runs all optimizer steps of one train call; rows may hold more samples
-  /// than the mini-batches name. Sums are to be added over ranks: tp rank 0 has
-  /// those of the loss on the last stage and on each those of its experts.
+  /// Runs all optimizer steps of one train call; `rows` may hold more samples
+  /// than the mini-batches name. Returns sums to add over ranks (empty unless
+  /// tp rank is 0): all from the last stage, those of experts from each stage.
   /// `beside`: more sequences of the same optimizer steps; null: none.
   MetricSums train(const TrainSpec& spec, const net::Rows& rows,
                    RunContext& context, const TrainRows* beside = nullptr);

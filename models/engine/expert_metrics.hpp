@@ -15,9 +15,8 @@ namespace troupe::models {
 ///   sequences and layers. It does not depend on micro-batches (I1).
 /// - moe/routing_mismatch: the share of replayed experts that the router would
 ///   not have chosen; only if any are replayed.
-/// - moe/aux_loss: the sequence-wise balance loss, mean likewise; only if it
-/// has
-///   a weight.
+/// - moe/aux_loss: the sequence-wise balance loss, mean likewise; only if its
+///   weight is above 0.
 void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums);
 

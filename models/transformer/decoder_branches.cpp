@@ -96,18 +96,14 @@ void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
             logits, w.moe.correction_E());
   if (experts_.is_recorded)
     record(routing, packed.first_expert_column);
-  for (std::size_t e = 0; e < packed.experts.size(); ++e) {
-    const auto at = static_cast<std::size_t>(w.moe.first_expert) + e;
-    const std::int64_t begin = routing.begin_E[at];
-    const std::int64_t rows = routing.begin_E[at + 1] - begin;
-    if (rows == 0)
-      continue;
+  for (const auto& [index, begin, rows, before] :
+       routing.slots_of(w.moe.first_expert, packed.experts.size())) {
     moe_gather(routing, begin, rows, hidden, in_RH, x);
-    backend_.product(rows, x, *packed.experts[e].gate_up,
+    backend_.product(rows, x, *packed.experts[index].gate_up,
                      {gate_up_RX_.data(), 2 * width}, {});
     unit.rows = rows;
     backend_.mlp_unit(unit, gate_up_RX_.data(), activation_RI_.data());
-    backend_.product(rows, activation_RI_.data(), *packed.experts[e].down,
+    backend_.product(rows, activation_RI_.data(), *packed.experts[index].down,
                      {y, hidden}, {});
     backend_.wait();
     moe_scatter(routing, begin, rows, hidden, /*weighted=*/true, y, to);

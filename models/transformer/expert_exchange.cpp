@@ -8,20 +8,21 @@ namespace troupe::models {
 
 namespace {
 
-std::vector<std::size_t> sizes_of(const std::vector<ExpertRows::Run>& runs,
+/// Returns the bytes of each rank's rows of `width` floats.
+std::vector<std::size_t> sizes_of(const std::vector<std::int64_t>& rows_D,
                                   std::int64_t width) {
   std::vector<std::size_t> sizes;
-  for (const ExpertRows::Run& run : runs)
-    sizes.push_back(static_cast<std::size_t>(run.rows * width) * sizeof(float));
+  for (const std::int64_t rows : rows_D)
+    sizes.push_back(static_cast<std::size_t>(rows * width) * sizeof(float));
   return sizes;
 }
 
-std::vector<std::size_t> sizes_of(const std::vector<std::int64_t>& rows,
+std::vector<std::size_t> sizes_of(const std::vector<ExpertRows::Run>& runs_D,
                                   std::int64_t width) {
-  std::vector<std::size_t> sizes;
-  for (const std::int64_t count : rows)
-    sizes.push_back(static_cast<std::size_t>(count * width) * sizeof(float));
-  return sizes;
+  std::vector<std::int64_t> rows_D;
+  for (const ExpertRows::Run& run : runs_D)
+    rows_D.push_back(run.rows);
+  return sizes_of(rows_D, width);
 }
 
 /// Sorts rows by expert, then by rank, given how many each rank [D] sends to

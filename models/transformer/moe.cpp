@@ -27,28 +27,6 @@ struct ExpertInputs {
   float* gate_up = nullptr;
 };
 
-/// One of the experts and the slots of its tokens.
-struct ExpertSlots {
-  std::size_t index = 0;  ///< among the experts of this device
-  std::int64_t begin = 0; ///< first slot
-  std::int64_t rows = 0;
-  std::int64_t here = 0; ///< slots of this device before them
-};
-
-/// Returns those with any tokens.
-std::vector<ExpertSlots> slots_of(const ExpertInputs& in) {
-  std::vector<ExpertSlots> found;
-  const std::vector<std::int64_t>& begin_E = in.routing.begin_E;
-  const auto first = static_cast<std::size_t>(in.first);
-  for (std::size_t i = 0; i < in.experts.size(); ++i) {
-    const std::int64_t begin = begin_E[first + i];
-    const std::int64_t rows = begin_E[first + i + 1] - begin;
-    if (rows > 0)
-      found.push_back({i, begin, rows, begin - begin_E[first]});
-  }
-  return found;
-}
-
 std::int64_t most_rows(const std::vector<ExpertSlots>& slots) {
   std::int64_t most = 0;
   for (const ExpertSlots& own : slots)
@@ -137,7 +115,7 @@ void run_experts(const MoeShape& shape, const ExpertInputs& in, float* out,
                  Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
-  const auto all = slots_of(in);
+  const auto all = in.routing.slots_of(in.first, in.experts.size());
   const std::int64_t most = most_rows(all);
   const Workspace::Mark mark = workspace.mark();
   float* rows_x = workspace.take(most * h);
@@ -145,7 +123,7 @@ void run_experts(const MoeShape& shape, const ExpertInputs& in, float* out,
   float* act = workspace.take(most * width);
   for (const ExpertSlots& slots : all) {
     const ExpertWeights& w = in.experts[slots.index];
-    float* gate_up = in.gate_up + slots.here * 2 * width;
+    float* gate_up = in.gate_up + slots.before * 2 * width;
     moe_gather(in.routing, slots.begin, slots.rows, h, in.x, rows_x);
     moe_gate_up(w, {slots.rows, shape.operands}, h, width, rows_x, gate_up);
     MlpShape unit = shape.unit;
@@ -167,7 +145,7 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
                           Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
-  const auto all = slots_of(in);
+  const auto all = in.routing.slots_of(in.first, in.experts.size());
   const std::int64_t most = most_rows(all);
   const Workspace::Mark mark = workspace.mark();
   float* rows_x = workspace.take(most * h);
@@ -185,8 +163,8 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
                                 slots.begin,
                                 slots.rows,
                                 d_weight_S};
-    expert.run(rows_dy, rows_x, in.gate_up + slots.here * 2 * width, d_act, act,
-               rows_dx);
+    expert.run(rows_dy, rows_x, in.gate_up + slots.before * 2 * width, d_act,
+               act, rows_dx);
     moe_scatter(in.routing, slots.begin, slots.rows, h, /*weighted=*/false,
                 rows_dx, dx);
   }

@@ -196,6 +196,16 @@ void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
 
 } // namespace
 
+std::vector<ExpertSlots> Routing::slots_of(std::int64_t first,
+                                           std::size_t count) const {
+  std::vector<ExpertSlots> found;
+  const auto* begins = begin_E.data() + first;
+  for (std::size_t i = 0; i < count; ++i)
+    if (const std::int64_t rows = begins[i + 1] - begins[i]; rows > 0)
+      found.push_back({i, begins[i], rows, begins[i] - begins[0]});
+  return found;
+}
+
 Routing route(const RouterShape& shape, const float* logits_TE,
               const float* correction_E) {
   const auto k = static_cast<std::size_t>(shape.chosen);

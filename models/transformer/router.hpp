@@ -41,6 +41,14 @@ struct RouterShape {
   }
 };
 
+/// One expert of a run of experts, and the slots of its tokens.
+struct ExpertSlots {
+  std::size_t index = 0;  ///< in the run
+  std::int64_t begin = 0; ///< first slot
+  std::int64_t rows = 0;
+  std::int64_t before = 0; ///< slots of the run before them
+};
+
 /// The assignment of tokens to experts, with weights.
 struct Routing {
   std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
@@ -53,6 +61,10 @@ struct Routing {
   /// [T, E] scores of all experts that the gradient needs; empty where it needs
   /// the weights only (a renormalized softmax without a balance loss).
   std::vector<float> scores_TE;
+
+  /// Returns those of `count` experts from `first` on that have any tokens.
+  std::vector<ExpertSlots> slots_of(std::int64_t first,
+                                    std::size_t count) const;
 };
 
 /// Chooses the k experts with the largest scores for each token; ties go to the
