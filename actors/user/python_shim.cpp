@@ -49,8 +49,10 @@ class Column:
         self.kind, self.per = kind, per
         lengths = numpy.frombuffer(memory, numpy.uint32, num, place["lengths"])
         self.ends = numpy.cumsum(lengths, dtype=numpy.int64)
-        count = int(self.ends[-1]) if num else 0
-        self.data = numpy.frombuffer(memory, TYPES[kind], count, place["data"])
+        self.data = numpy.zeros(0, TYPES[kind])
+        if self.ends[-1] > 0:
+            self.data = numpy.frombuffer(memory, TYPES[kind], int(self.ends[-1]),
+                                         place["data"])
 
     def one(self, i):
         part = self.data[self.ends[i - 1] if i else 0:self.ends[i]]
