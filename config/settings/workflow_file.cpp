@@ -191,6 +191,10 @@ WorkflowFile read_workflow_file(const std::string& file) {
   check_file_calls(workflow);
   if (const YamlNode* groups = tree.find("settings"))
     read_file_groups(*groups, workflow.traits);
+  if (std::ranges::any_of(workflow.calls, [](const FileCall& call) {
+        return call.python.has_value();
+      }))
+    workflow.traits.groups.push_back(SettingsGroup::user_actors);
   if (const YamlNode* defaults = tree.find("defaults"))
     read_defaults(*defaults, "", workflow.traits);
   workflow.traits.data = file_data(workflow.calls);

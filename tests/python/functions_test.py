@@ -231,8 +231,7 @@ def weigh(response):
 import threading
 def weigh(response):
     threading.Event().wait()
-""", "sample", changed=[("[rollout, updates]",
-                         "[rollout, updates, own_actors]")])
+""", "sample")
         error = self.run_workflow("cluster.own_actor_timeout_s=2", code=2).stderr
         self.assertIn("no answer within 2 s (cluster.own_actor_timeout_s)",
                       error)
