@@ -14,6 +14,7 @@ from .planning import (ComparedPlan, DeviceMemory, DeviceTime, FoundPlan,
 from .program import find_program
 from .run_folder import Checkpoint, RunFolder, RunStatus, Sample, load_samples
 from .training import Training, train
+from .workflow import Workflow
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,5 +22,5 @@ __all__ = [
     "FoundPlan", "PlanCheck", "PlanComparison", "PlanError", "PlanMistake",
     "PlanSearch", "PlanSimulation", "ProgramMissing", "RunFailed", "RunFolder",
     "RunInterrupted", "RunStatus", "RunStopped", "Sample", "Staleness", "Task",
-    "Training", "TroupeError", "find_program", "load_samples", "plan_check",
+    "Training", "TroupeError", "Workflow", "find_program", "load_samples", "plan_check",
     "plan_compare", "plan_search", "plan_simulate", "train"]
