@@ -87,6 +87,19 @@ class Trackers(Case):
         self.assertNotIn("Traceback", done.stderr)
         self.assertNotIn("metrics.command", done.stderr)
 
+    def test_settings_name_a_tracker_of_each_kind(self):
+        self.environment["PATH"] = f"{PYTHON.parent}:{self.environment['PATH']}"
+        self.troupe(*self.sft("run.steps=4", "metrics.wandb=pets",
+                              "metrics.mlflow=pets"))
+        found, = self.read(READ_MLFLOW, "pets")
+        self.assertEqual((found["name"], found["status"]), ("sft", "FINISHED"))
+        self.assertEqual(found["params"]["metrics.wandb"], "pets")
+        self.assert_told(found["told"])
+        file, = self.folder.glob("wandb/offline-run-*/run-sft.wandb")
+        steps = [record for record in self.read(READ_WANDB, text="\n".join(
+            one.hex() for one in records(file))) if "train/loss" in record]
+        self.assertEqual([record["step"] for record in steps], [1, 2, 3, 4])
+
     def assert_told(self, told):
         """{name: {step: number}} is what metrics.jsonl has."""
         lines = self.metrics("sft")
