@@ -82,6 +82,7 @@ std::shared_ptr<const UserActorPool> UserActors::make(WorkerContext& worker,
 }
 
 void UserActors::end() {
+  python_.stop();
   const std::lock_guard lock{mutex_};
   made_.clear();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/user/model_actor.hpp"
+#include "actors/user/python_functions.hpp"
 #include "actors/user/sample_dispatcher.hpp"
 #include "actors/worker_base/user_calls.hpp"
 
@@ -47,6 +48,10 @@ public:
   std::uint64_t progress() const {
     return *progress_;
   }
+  /// Returns the processes of Python functions, for the host thread.
+  PythonFunctions& python() {
+    return python_;
+  }
   void end();
 
 private:
@@ -63,6 +68,7 @@ private:
     = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::mutex mutex_;
   std::map<std::string, Made> made_;
+  PythonFunctions python_;
 };
 
 } // namespace troupe::actors

@@ -1,5 +1,6 @@
 #include "actors/user/user_work.hpp"
 
+#include "actors/user/user_actors.hpp"
 #include "actors/worker_base/task_rows.hpp"
 #include "models/data/sample_rows.hpp"
 
@@ -58,6 +59,8 @@ std::vector<Sample> user_samples(WorkerContext& worker, StepId step,
 void run_user_function(const WorkerContext& worker, const UserEntry& user,
                        std::vector<Sample>& samples,
                        detail::CarriedValues& carried) {
+  if (user.python)
+    return worker.user->python().run(worker, user, samples, carried);
   const auto run = [&](std::span<Sample> unit) {
     const CrashContext crash_context(fmt::format(
       "function {} with sample {} of step {}", user.call.name,

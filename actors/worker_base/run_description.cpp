@@ -1,5 +1,6 @@
 #include "actors/worker_base/run_description.hpp"
 
+#include "actors/worker_base/file_entries.hpp"
 #include "actors/worker_base/sample_log.hpp"
 #include "plans/workflow/role_shape.hpp"
 
@@ -15,6 +16,7 @@ RunDescription describe_run(const JoinReply& join_reply) {
                                    join_reply.run_id, join_reply.worker);
   run.folder = run.files->run_folder();
   run.settings = parse_settings(join_reply.settings_yaml, "config.yaml");
+  add_file_entries(run.settings);
   auto calls = run_calls(plans::make_workflow(run.settings),
                          plans::parse_plan(join_reply.plan_yaml, "plan.yaml"),
                          run.settings, join_reply.only_evaluates);

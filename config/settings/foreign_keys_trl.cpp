@@ -134,8 +134,8 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "log_completions",
    "leaving it out (samples.jsonl of the run folder has them)"},
   {"TRL", "report_to",
-   "metrics.tensorboard: true, or metrics.command for wandb "
-   "(examples/metrics/to_wandb.py)"},
+   "metrics.tensorboard: true, metrics.wandb: PROJECT or metrics.mlflow: "
+   "EXPERIMENT"},
   {"TRL", "log_with", advice::to_wandb},
   {"TRL", "push_to_hub", advice::hub},
   {"TRL", "hub_model_id", advice::hub},
@@ -149,7 +149,7 @@ constexpr auto trl_table = std::to_array<Translation>({
    "data.ptx (a JSONL file)"},
   // services that several systems know
   {"", "wandb", advice::to_wandb},
-  {"", "mlflow", advice::own_command},
+  {"", "mlflow", advice::to_mlflow},
   {"", "swanlab", advice::own_command},
   {"", "comet", advice::own_command},
 });

@@ -228,8 +228,8 @@ constexpr auto verl_table = std::to_array<Translation>({
   {"verl", "trainer.val_before_train", "eval.at_start"},
   {"verl", "trainer.val_only", "`troupe eval` with these settings"},
   {"verl", "trainer.logger",
-   "metrics.tensorboard, or metrics.command for wandb "
-   "(examples/metrics/to_wandb.py)"},
+   "metrics.tensorboard: true, metrics.wandb: PROJECT or metrics.mlflow: "
+   "EXPERIMENT"},
   {"verl", "trainer.rollout_data_dir",
    "leaving it out (samples.jsonl of the run folder has them)"},
   {"verl", "trainer.validation_data_dir",

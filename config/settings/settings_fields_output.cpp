@@ -56,6 +56,12 @@ void add_metrics(FieldTable& table) {
   add("command", &M::command,
       "Shell command that gets each line of metrics.jsonl on its standard "
       "input. Empty: none.");
+  add("wandb", &M::wandb,
+      "Project of Weights & Biases that the numbers of each step and the "
+      "settings are sent to, by python3 with the package wandb. Empty: none.");
+  add("mlflow", &M::mlflow,
+      "Experiment of MLflow that the numbers of each step and the settings are "
+      "sent to, by python3 with the package mlflow. Empty: none.");
 }
 
 void add_trace(FieldTable& table) {

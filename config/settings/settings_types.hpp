@@ -161,6 +161,8 @@ struct MetricsSettings {
   bool tensorboard = false;
   std::string prometheus = "off"; ///< off | port | host:port
   std::string command;
+  std::string wandb;  ///< a project of Weights & Biases
+  std::string mlflow; ///< an experiment of MLflow
 };
 
 struct TraceSettings {

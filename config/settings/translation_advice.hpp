@@ -22,8 +22,8 @@ inline constexpr const char* no_quantization
 inline constexpr const char* both_clips = "algorithm.clip_ratio: [low, high]";
 inline constexpr const char* user_workflow
   = "a user-defined workflow, as docs/custom_workflows.md shows";
-inline constexpr const char* to_wandb
-  = "metrics.command: python3 examples/metrics/to_wandb.py PROJECT";
+inline constexpr const char* to_wandb = "metrics.wandb: PROJECT";
+inline constexpr const char* to_mlflow = "metrics.mlflow: EXPERIMENT";
 inline constexpr const char* own_command
   = "metrics.command: a program that reads a JSON line a step";
 inline constexpr const char* every_step

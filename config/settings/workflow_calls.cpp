@@ -220,6 +220,18 @@ void check_one_training(const WorkflowFile& workflow, const FileCall& call) {
                        .hint = ""});
 }
 
+/// Refuses a Python function of two calls: its name is that of its keys' types.
+void check_one_python_call(const WorkflowFile& workflow, const FileCall& call) {
+  const auto first = std::ranges::find(workflow.calls, call.fn, &FileCall::fn);
+  if (call.python && &*first != &call)
+    throw ConfigError({.place = workflow.places.at("calls." + call.name),
+                       .path = "calls." + call.name + ".function",
+                       .expected = "a Python function that no other call has",
+                       .got = call.fn + ", which is that of " + first->name,
+                       .hint = "another name for it in the file: " + call.name
+                               + " = " + python_function(call.fn).name});
+}
+
 } // namespace
 
 [[noreturn]] void file_mistake(const YamlNode& node, const std::string& path,
@@ -256,7 +268,7 @@ FileCall read_file_call(const std::string& name, const YamlNode& node) {
   const auto path = "calls." + name;
   check_file_keys(node, path,
                   {"generate", "infer", "train", "function", "fn", "reads",
-                   "writes", "carries", "greedy"});
+                   "writes", "carries", "greedy", "scope", "processes"});
   FileCall call{.name = name, .kind = "", .role = "", .fn = ""};
   for (const char* kind : {"generate", "infer", "train", "function"}) {
     const YamlNode* value = node.find(kind);
@@ -276,18 +288,21 @@ FileCall read_file_call(const std::string& name, const YamlNode& node) {
     call.fn = yaml_text(*fn, path + ".fn");
   if (const YamlNode* reads = node.find("reads"))
     read_file_keys(*reads, path + ".reads", call, call.reads);
-  if (const YamlNode* writes = node.find("writes"))
+  if (const YamlNode* writes = node.find("writes");
+      writes != nullptr && !is_python_function(call.fn))
     read_file_keys(*writes, path + ".writes", call, call.writes);
   if (const YamlNode* carries = node.find("carries"))
     read_carried(*carries, path + ".carries", call);
   if (const YamlNode* greedy = node.find("greedy"))
     call.greedy = yaml_bool(*greedy, path + ".greedy");
+  read_python_call(node, path, call);
   fill_in_call(call, node, path);
   return call;
 }
 
 void check_file_calls(const WorkflowFile& workflow) {
   for (const auto& call : workflow.calls) {
+    check_one_python_call(workflow, call);
     check_one_training(workflow, call);
     check_one_carrier(workflow.calls, call);
     check_carried_keys(workflow, call);

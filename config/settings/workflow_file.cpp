@@ -126,6 +126,19 @@ void read_defaults(const YamlNode& node, const std::string& path,
   traits.defaults.emplace_back(path, node.text);
 }
 
+/// Reads names of metrics and the keys whose means they are.
+std::vector<FileMetric> file_metrics(const YamlNode& node) {
+  if (!node.is_mapping())
+    file_mistake(node, "metrics", "a mapping of names to keys", describe(node),
+                 "{tool/score: tool_score}");
+  std::vector<FileMetric> metrics;
+  for (const auto& [name, key] : node.entries)
+    metrics.push_back({.name = name,
+                       .key = yaml_text(key, "metrics." + name),
+                       .place = key.place});
+  return metrics;
+}
+
 DataKind file_data(const std::vector<FileCall>& calls) {
   const auto any_reads = [&](const char* key) {
     return std::ranges::any_of(calls, [key](const FileCall& call) {
@@ -159,7 +172,8 @@ WorkflowFile read_workflow_file(const std::string& file) {
   const YamlNode tree = given == workflow_texts().end()
                           ? read_yaml(file)
                           : parse_yaml(given->second, file);
-  check_file_keys(tree, "", {"settings", "defaults", "roles", "calls"});
+  check_file_keys(tree, "",
+                  {"settings", "defaults", "roles", "calls", "metrics"});
   WorkflowFile workflow;
   workflow.traits.name = file;
   workflow.traits.sentence = "the calls of the file";
@@ -171,10 +185,16 @@ WorkflowFile read_workflow_file(const std::string& file) {
     workflow.calls.push_back(read_file_call(name, node));
     workflow.places["calls." + name] = node.place;
   }
+  if (const YamlNode* metrics = tree.find("metrics"))
+    workflow.metrics = file_metrics(*metrics);
   check_likes(workflow);
   check_file_calls(workflow);
   if (const YamlNode* groups = tree.find("settings"))
     read_file_groups(*groups, workflow.traits);
+  if (std::ranges::any_of(workflow.calls, [](const FileCall& call) {
+        return call.python.has_value();
+      }))
+    workflow.traits.groups.push_back(SettingsGroup::user_actors);
   if (const YamlNode* defaults = tree.find("defaults"))
     read_defaults(*defaults, "", workflow.traits);
   workflow.traits.data = file_data(workflow.calls);

@@ -7,15 +7,18 @@
 //     actor_gen:   {generate: actor}
 //     ref_inf:     {infer: ref, fn: logprobs, writes: {ref_logprobs: logprobs}}
 //     actor_train: {train: actor, fn: my_loss, reads: [logprobs, ref_logprobs]}
+//     check: {function: checks.py:check, reads: [response], writes: [right]}
 //     advantages:
 //       function: ppo_advantages
 //       carries: {kl_coef: algorithm.kl_coef}   # its first value
 #pragma once
 
 #include "config/base/error.hpp"
+#include "config/settings/python_functions.hpp"
 #include "config/settings/workflow_traits.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,11 +47,20 @@ struct FileCall {
   std::vector<std::pair<std::string, std::string>> renames = {};
   std::vector<FileCarried> carries = {};
   bool greedy = false;
+  std::optional<PythonCall> python = {}; ///< of a Python function
+};
+
+/// A metric of a file: the mean of a key over the samples of a step.
+struct FileMetric {
+  std::string name;
+  std::string key;
+  Place place;
 };
 
 struct WorkflowFile {
   WorkflowTraits traits; ///< name: that of the file
   std::vector<FileCall> calls = {};
+  std::vector<FileMetric> metrics = {};
   std::map<std::string, Place> places = {}; ///< of "roles.ref", "calls.ref_inf"
 };
 

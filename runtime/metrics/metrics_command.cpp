@@ -1,6 +1,5 @@
 #include "runtime/metrics/metrics_command.hpp"
 
-#include "config/base/defaults.hpp"
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
 
@@ -10,22 +9,29 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace troupe::runtime {
 
-MetricsCommand::MetricsCommand(const std::string& command) {
+MetricsCommand::MetricsCommand(const std::string& command)
+  : MetricsCommand(MetricsProgram{.name = "metrics.command",
+                                  .argv = {"/bin/sh", "-c", command}}) {}
+
+MetricsCommand::MetricsCommand(MetricsProgram program)
+  : name_(std::move(program.name)),
+    grace_(program.grace) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw FailureError{
       {.code = Errc::io,
-       .who = "metrics.command",
+       .who = name_,
        .what = fmt::format("no pipe: {}", std::strerror(errno)),
        .cause = ""}};
   input_ = ends[1];
   ::fcntl(input_, F_SETFL, O_NONBLOCK);
   net::ChildSpec shell;
-  shell.name = "metrics.command";
-  shell.argv = {"/bin/sh", "-c", command};
+  shell.name = name_;
+  shell.argv = std::move(program.argv);
   shell.trust = net::Trust::users;
   shell.input = ends[0];
   pool_.start(std::move(shell));
@@ -35,11 +41,11 @@ MetricsCommand::MetricsCommand(const std::string& command) {
 MetricsCommand::~MetricsCommand() {
   if (input_ >= 0)
     ::close(input_);
-  pool_.wait_all(defaults::shutdown_grace); // then the pool kills it
+  pool_.wait_all(grace_); // then the pool kills it
   if (dropped_ > 0)
-    log::runtime.warn(fmt::format("metrics.command missed {} lines, which it "
-                                  "did not read in time",
-                                  dropped_));
+    log::runtime.warn(fmt::format("{} missed {} lines, which it did not read "
+                                  "in time",
+                                  name_, dropped_));
 }
 
 void MetricsCommand::write(std::string_view line) {
@@ -59,7 +65,7 @@ void MetricsCommand::write(std::string_view line) {
 
 void MetricsCommand::give_up(int error) {
   log::runtime.warn(
-    fmt::format("metrics.command reads no more: {}", std::strerror(error)));
+    fmt::format("{} reads no more: {}", name_, std::strerror(error)));
   ::close(input_);
   input_ = -1;
 }

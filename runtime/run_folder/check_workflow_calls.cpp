@@ -1,6 +1,7 @@
 #include "runtime/run_folder/check_workflow_calls.hpp"
 
 #include "actors/user/reward_work.hpp"
+#include "actors/worker_base/file_entries.hpp"
 #include "actors/worker_base/user_calls.hpp"
 #include "config/base/did_you_mean.hpp"
 #include "config/base/error.hpp"
@@ -135,7 +136,9 @@ void check_known_calls(const WorkflowFile& file, const Settings& settings) {
   for (const auto& call : file.calls) {
     const KnownCall known{call, file.places.at("calls." + call.name)};
     check_fn(known);
-    if (const auto* user = actors::find_user_entry(call.fn))
+    if (call.python)
+      check_python_function(call, known.place);
+    else if (const auto* user = actors::find_user_entry(call.fn))
       check_user(known, settings, *user);
     else if (call.fn.find('.') != call.fn.npos)
       continue; // a loss, or an unknown name
@@ -167,6 +170,7 @@ plans::Workflow known_workflow(const Settings& settings) {
     return plans::make_workflow(settings);
   const auto file = read_workflow_file(settings.workflow);
   check_known_calls(file, settings);
+  actors::add_file_entries(file);
   auto workflow = plans::make_workflow(settings);
   check_trained_heads(workflow, file.places);
   return workflow;

@@ -23,7 +23,9 @@ StepFiles::StepFiles(const PreparedRun& run, const RunFolder& folder)
   const auto& wanted = run.work.settings.metrics;
   net::let_variables_through(run.work.settings.cluster.env);
   if (!wanted.command.empty())
-    command_ = std::make_unique<MetricsCommand>(wanted.command);
+    programs_.push_back(std::make_unique<MetricsCommand>(wanted.command));
+  for (auto& tracker : trackers_of(run.work.settings, folder.root()))
+    programs_.push_back(std::make_unique<MetricsCommand>(std::move(tracker)));
   if (wanted.prometheus != "off")
     prometheus_ = std::make_unique<PrometheusServer>(
       wanted.prometheus, run.work.settings.run.name, folder);
@@ -73,8 +75,8 @@ void StepFiles::set_workers(const std::vector<WorkerStatus>& workers) {
 void StepFiles::write_line(const StepMetrics& metrics) {
   if (metrics_)
     metrics_->write(metrics);
-  if (command_)
-    command_->write(metrics_line(metrics));
+  for (const auto& program : programs_)
+    program->write(metrics_line(metrics));
   if (prometheus_)
     prometheus_->write(metrics);
 }

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "actors/master/step_report.hpp"
-#include "runtime/metrics/metrics_command.hpp"
 #include "runtime/metrics/predicted_metrics.hpp"
 #include "runtime/metrics/prometheus.hpp"
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/metrics/tensorboard_file.hpp"
+#include "runtime/metrics/trackers.hpp"
 #include "runtime/prepare/prepared_run.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/run_status.hpp"
@@ -44,7 +44,8 @@ private:
   PredictedMetrics predicted_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<TensorboardFile> tensorboard_;
-  std::unique_ptr<MetricsCommand> command_;
+  /// metrics.command and the trackers.
+  std::vector<std::unique_ptr<MetricsCommand>> programs_;
   std::unique_ptr<PrometheusServer> prometheus_;
   /// Numbers of the newest step, and of an evaluation that preceded it.
   StepMetrics newest_;

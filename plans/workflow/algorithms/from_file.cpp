@@ -2,6 +2,7 @@
 #include "config/base/error.hpp"
 #include "config/settings/settings.hpp"
 #include "plans/workflow/rl_calls.hpp"
+#include "plans/workflow/user_workflow.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,12 @@ Call call_of(const FileCall& from) {
   for (const auto& [key, word] : from.renames)
     call.renames.push_back({key, word});
   return call;
+}
+
+Scope scope_of(const PythonCall& python) {
+  if (python.scope == "batch")
+    return Scope::batch;
+  return python.scope == "sample" ? Scope::sample : Scope::group;
 }
 
 bool holds_key(const std::vector<std::string>& keys, const std::string& key) {
@@ -108,6 +115,42 @@ void add_own_part(Call& call, const Call& own, const Place& place) {
   check_user_keys(call, own, place, "writes", &Call::writes);
 }
 
+bool is_written(const WorkflowFile& file, const std::string& key) {
+  return std::ranges::any_of(file.calls, [&](const FileCall& call) {
+    return holds_key(call.writes, key);
+  });
+}
+
+/// Adds what the file alone knows of a Python function: its scope, the tokens
+/// that a response is decoded from, and the `texts` of the data set's rows.
+void add_python_part(Call& call, const FileCall& from, const WorkflowFile& file,
+                     std::vector<std::string>& texts) {
+  call.scope = scope_of(*from.python);
+  call.reads.clear();
+  for (const auto& key : from.reads) {
+    const bool is_decoded = key == "response" && !is_written(file, key);
+    for (const auto& column :
+         is_decoded ? std::vector<std::string>{"sequence_ids", "loss_mask"}
+                    : std::vector<std::string>{key})
+      if (!holds_key(call.reads, column))
+        call.reads.push_back(column);
+    const auto known = known_key(key);
+    if (!is_decoded && (!known || known->type == KeyType::text))
+      texts.push_back(key); // which no call writes: see add_dataset_keys
+  }
+}
+
+/// Returns the call that computes the metrics of the file.
+Call metrics_of(const WorkflowFile& file) {
+  Call call{.name = metrics_call,
+            .kind = CallKind::function,
+            .fn = user_fn(file.traits.name, metrics_call)};
+  for (const auto& metric : file.metrics)
+    if (!holds_key(call.reads, metric.key))
+      call.reads.push_back(metric.key);
+  return call;
+}
+
 /// Checks that what a generation records for training is written with the
 /// setting that makes training read it.
 void check_records(const Call& call, const Settings& settings,
@@ -174,7 +217,9 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
   std::vector<std::string> texts;
   for (const auto& from : file.calls) {
     auto& call = workflow.calls.emplace_back(call_of(from));
-    if (const auto dot = from.fn.find('.'); dot != from.fn.npos) {
+    if (from.python) {
+      add_python_part(call, from, file, texts);
+    } else if (const auto dot = from.fn.find('.'); dot != from.fn.npos) {
       const auto own = find_user(from.fn.substr(0, dot));
       const auto& place = file.places.at("calls." + from.name);
       add_own_part(call, user_call_of(call, own, place), place);
@@ -187,6 +232,8 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
                                   .initial = initial_value(value, settings),
                                   .metric = value.metric});
   }
+  if (!file.metrics.empty())
+    workflow.calls.push_back(metrics_of(file));
   add_dataset_keys(workflow, file.traits.data, has_margin(settings), texts);
   if (workflow.samples_are_prompts)
     internal::add_rounds(workflow, settings);

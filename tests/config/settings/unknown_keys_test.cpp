@@ -61,10 +61,10 @@ TEST_F(UnknownKeys, SuggestionsAreSimilarAndOfTheWorkflow) {
   EXPECT_EQ(over("logging.level=x"),
             "command line: logging: expected a known setting, got 'logging'; "
             "try 'troupe explain'");
-  EXPECT_EQ(over("metrics.wandb=true"),
-            "command line: metrics.wandb: expected a setting of Troupe, got "
-            "'wandb'; try metrics.command: python3 examples/metrics/"
-            "to_wandb.py PROJECT");
+  EXPECT_EQ(over("trace.wandb=true"),
+            "command line: trace.wandb: expected a setting of Troupe, got "
+            "'wandb'; try metrics.wandb: PROJECT");
+  EXPECT_EQ(over("metrics.wandb=pets"), "no error");
 }
 
 TEST_F(UnknownKeys, AForeignNameInAKnownSectionRefersToThatSection) {
@@ -134,7 +134,7 @@ TEST_F(UnknownKeys, AWholeFileOfAnotherSystemIsReportedAtOnce) {
       ::testing::HasSubstr("try algorithm.advantage"),
       ::testing::HasSubstr("try data.train"),
       ::testing::HasSubstr("data.batch_size: expected a whole number >= 1"),
-      ::testing::HasSubstr("metrics.command for wandb"),
+      ::testing::HasSubstr("metrics.wandb: PROJECT"),
       ::testing::StartsWith("verl.yaml:9: trainer: expected settings of "
                             "Troupe, got 1 key without an equal here")));
 }

@@ -1,0 +1,49 @@
+// Functions of a workflow file that are written in Python: `function:
+// FILE.py:NAME`. A C++ function's types say what its keys hold; here `writes`
+// says it, and a table has the keys of built-in calls. The file is read for its
+// definitions and never run: planning starts no program of the user's.
+#pragma once
+
+#include "config/base/error.hpp"
+
+#include "troupe/key.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct YamlNode;
+struct FileCall;
+
+/// The part of a call in a file that only a Python function has.
+struct PythonCall {
+  std::string scope = "batch"; ///< sample | group | batch
+  std::vector<KeyInfo> writes = {};
+  int processes = 1; ///< in each worker
+};
+
+/// The two parts of FILE.py:NAME.
+struct PythonFunction {
+  std::string file;
+  std::string name;
+};
+
+/// Returns whether the name of a call's code is FILE.py:NAME.
+bool is_python_function(std::string_view fn);
+PythonFunction python_function(const std::string& fn);
+
+/// Returns what a key of built-in calls or of data sets holds; nullopt: none of
+/// them.
+std::optional<KeyInfo> known_key(std::string_view name);
+
+/// Reads scope, processes and writes of a Python function. Throws ConfigError,
+/// also where another call has the first two.
+void read_python_call(const YamlNode& node, const std::string& path,
+                      FileCall& call);
+/// Throws ConfigError unless the function's file is there and defines it.
+void check_python_function(const FileCall& call, const Place& place);
+
+} // namespace troupe

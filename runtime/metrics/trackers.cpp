@@ -1,0 +1,31 @@
+#include "runtime/metrics/trackers.hpp"
+
+#include "config/settings/settings.hpp"
+
+namespace troupe::runtime {
+
+namespace {
+
+/// They start slowly, and send what they hold at the end.
+constexpr std::chrono::seconds tracker_grace{60};
+
+} // namespace
+
+std::vector<MetricsProgram>
+trackers_of(const Settings& settings, const std::filesystem::path& run_folder) {
+  const auto& wanted = settings.metrics;
+  std::vector<MetricsProgram> programs;
+  const auto add = [&](const char* name, const std::string& where) {
+    if (!where.empty())
+      programs.push_back(
+        {.name = std::string("metrics.") + name,
+         .argv = {"python3", "-c", tracker_script(std::string("to_") + name),
+                  where, settings.run.name, run_folder.string()},
+         .grace = tracker_grace});
+  };
+  add("wandb", wanted.wandb);
+  add("mlflow", wanted.mlflow);
+  return programs;
+}
+
+} // namespace troupe::runtime

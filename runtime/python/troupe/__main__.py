@@ -1,0 +1,4 @@
+"""`python -m troupe` is the command `troupe`."""
+from .program import main
+
+main()

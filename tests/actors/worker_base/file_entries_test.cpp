@@ -1,0 +1,96 @@
+// Types of the keys of Python functions: by who writes them, or by their name.
+#include "actors/worker_base/file_entries.hpp"
+#include "actors/worker_base/user_calls.hpp"
+#include "config/base/error.hpp"
+
+#include "tests/support/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace troupe::actors {
+namespace {
+
+struct FileEntries : ::testing::Test {
+  support::TempFolder folder;
+
+  /// Adds the entries of a workflow with these calls and metrics.
+  void add(const std::string& calls, const std::string& metrics = "{}") {
+    const auto file = folder / "entries.yaml";
+    std::ofstream(file) << "roles: {actor: {trained: true}}\n"
+                           "calls:\n"
+                           "  actor_gen: {generate: actor}\n"
+                        << calls
+                        << "  train: {train: actor, fn: sft_loss, reads: "
+                           "[sequence_ids, loss_mask]}\n"
+                           "metrics: "
+                        << metrics << "\n";
+    add_file_entries(read_workflow_file(file.string()));
+  }
+  std::string refused(const std::string& calls, const std::string& metrics) {
+    try {
+      add(calls, metrics);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(FileEntries, KeysHoldWhatTheirWritersMakeOfThem) {
+  add("  ref_inf: {infer: actor, fn: logprobs, writes: {theirs: logprobs}}\n"
+      "  one: {function: keys.py:one, reads: [response, level, theirs], "
+      "writes: {x: integers}}\n"
+      "  two: {function: keys.py:two, scope: group, reads: {x: y}, writes: "
+      "[z], processes: 3}\n");
+  const auto* one = find_user_entry("keys.py:one");
+  ASSERT_NE(one, nullptr);
+  EXPECT_THAT(one->call.reads,
+              ElementsAre(KeyInfo{"response", KeyType::text, Per::sample},
+                          KeyInfo{"level", KeyType::text, Per::sample},
+                          KeyInfo{"theirs", KeyType::f32, Per::token}));
+  const auto* two = find_user_entry("keys.py:two");
+  ASSERT_NE(two, nullptr);
+  EXPECT_THAT(two->call.reads,
+              ElementsAre(KeyInfo{"y", KeyType::i32, Per::token}));
+  EXPECT_EQ(two->call.kind, detail::UserKind::groups);
+  EXPECT_EQ(two->python->function.name, "two");
+  EXPECT_EQ(two->python->processes, 3);
+}
+
+TEST_F(FileEntries, AnEqualEntryStaysWhereItIsAndAnotherReplacesIt) {
+  const std::string call = "  same: {function: same.py:f, reads: [response], "
+                           "writes: [";
+  add(call + "a]}\n");
+  const auto* entry = find_user_entry("same.py:f");
+  add(call + "a]}\n");
+  EXPECT_EQ(find_user_entry("same.py:f"), entry);
+  add(call + "b]}\n");
+  EXPECT_EQ(find_user_entry("same.py:f")->call.writes.front().name, "b");
+}
+
+TEST_F(FileEntries, AreNoPartOfTheIdentityOfABinary) {
+  add("  mine: {function: mine.py:f, reads: [response], writes: [m]}\n");
+  for (const auto& name : user_names())
+    EXPECT_EQ(name.find("mine.py"), name.npos);
+}
+
+TEST_F(FileEntries, AMetricIsAKeyOfNumbers) {
+  EXPECT_THAT(refused("", "{said: response}"),
+              HasSubstr("metrics.said: expected a key of numbers that a call "
+                        "writes, got 'response'"));
+}
+
+TEST_F(FileEntries, AResponseKeepsItsName) {
+  EXPECT_THAT(refused("  told: {function: told.py:f, reads: {response: x}, "
+                      "writes: [t]}\n",
+                      "{}"),
+              HasSubstr("calls.told.reads: expected response under its own "
+                        "name, got it as x"));
+}
+
+} // namespace
+} // namespace troupe::actors

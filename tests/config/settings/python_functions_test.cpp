@@ -1,0 +1,140 @@
+// Python functions in a workflow file: their scope, their keys, and mistakes
+// with their line and the nearest name, without a program being started.
+#include "config/settings/python_functions.hpp"
+#include "config/settings/workflow_file.hpp"
+
+#include "tests/support/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace troupe {
+namespace {
+
+/// Returns the mistake that `attempt` throws.
+template <class Attempt>
+std::string refused_by(Attempt attempt) {
+  try {
+    attempt();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct PythonFunctionsTest : ::testing::Test {
+  support::TempFolder folder;
+  std::filesystem::path file = folder / "graph.yaml";
+
+  WorkflowFile read(const std::string& check) {
+    std::ofstream(file) << "roles: {actor: {trained: true}}\n"
+                           "calls:\n"
+                           "  check: "
+                        << check
+                        << "\n"
+                           "  train: {train: actor, fn: sft_loss, reads: "
+                           "[sequence_ids, loss_mask]}\n";
+    return read_workflow_file(file.string());
+  }
+  std::string refused(const std::string& check) {
+    return refused_by([&] { read(check); });
+  }
+  /// Returns the mistakes of a call of this function in `text`.
+  std::string refused_name(const std::string& text, const std::string& name) {
+    const auto path = (folder / "f.py").string();
+    std::ofstream(path) << text;
+    const FileCall call{
+      .name = "check", .kind = "function", .role = "", .fn = path + ":" + name};
+    return refused_by([&] { check_python_function(call, {"graph.yaml", 3}); });
+  }
+};
+
+TEST_F(PythonFunctionsTest, HaveAScopeProcessesAndKeysOfTheirTypes) {
+  const auto call
+    = read("{function: f.py:g, scope: group, processes: 3, reads: [response, "
+           "logprobs], writes: [keep, advantages]}")
+        .calls.front();
+  EXPECT_EQ(call.python->scope, "group");
+  EXPECT_EQ(call.python->processes, 3);
+  EXPECT_THAT(call.reads, ElementsAre("response", "logprobs"));
+  EXPECT_THAT(call.writes, ElementsAre("keep", "advantages"));
+  EXPECT_THAT(call.python->writes,
+              ElementsAre(KeyInfo{"keep", KeyType::f32, Per::sample},
+                          KeyInfo{"advantages", KeyType::f32, Per::token}));
+  const auto typed
+    = read("{function: f.py:g, reads: {logprobs: x}, writes: {a: numbers, b: "
+           "integer, c: flags, d: text}}")
+        .calls.front();
+  EXPECT_EQ(typed.python->scope, "batch");
+  EXPECT_EQ(typed.renames.front().second, "x");
+  EXPECT_THAT(typed.python->writes,
+              ElementsAre(KeyInfo{"a", KeyType::f32, Per::token},
+                          KeyInfo{"b", KeyType::i32, Per::sample},
+                          KeyInfo{"c", KeyType::u8, Per::token},
+                          KeyInfo{"d", KeyType::text, Per::sample}));
+}
+
+TEST_F(PythonFunctionsTest, MistakesHaveTheirLineAndTheNearestWord) {
+  EXPECT_THAT(refused("{function: f.py:g, scope: grup, reads: [x], writes: "
+                      "[y]}"),
+              HasSubstr("graph.yaml:3: calls.check.scope: expected sample, "
+                        "group or batch, got 'grup'; try group"));
+  EXPECT_THAT(refused("{function: f.py:g, reads: [x], writes: {y: number2}}"),
+              HasSubstr("calls.check.writes.y: expected what it holds: number, "
+                        "numbers, "));
+  EXPECT_THAT(refused("{function: f.py:g, writes: [y]}"),
+              HasSubstr("calls.check.reads: expected the keys of a Python "
+                        "function, got nothing; try reads: [response]"));
+  EXPECT_THAT(refused("{function: f.py:g, reads: [x]}"),
+              HasSubstr("calls.check.writes: expected the keys"));
+  EXPECT_THAT(refused("{function: f.py:g, reads: [x], writes: [y], processes: "
+                      "0}"),
+              HasSubstr("expected a number of processes from 1 to 256"));
+  EXPECT_THAT(refused("{function: group_advantages, reads: [x], writes: [y], "
+                      "scope: group}"),
+              HasSubstr("calls.check.scope: expected it in a Python function "
+                        "only, got it in a call of group_advantages"));
+  EXPECT_THAT(refused("{train: actor, fn: f.py:g, reads: [x]}"),
+              HasSubstr("calls.check.fn: expected code that the program has, "
+                        "got 'f.py:g', as Python computes functions only"));
+  EXPECT_THAT(refused("{function: f.py:g, scope: sample, reads: [x], writes: "
+                      "[y], carries: {z: 0}}"),
+              HasSubstr("carried values in a function of scope batch"));
+}
+
+TEST_F(PythonFunctionsTest, AFunctionIsThatOfOneCall) {
+  EXPECT_THAT(
+    refused("{function: f.py:g, reads: [x], writes: [y]}\n"
+            "  again: {function: f.py:g, reads: [x], writes: [z]}"),
+    HasSubstr("graph.yaml:4: calls.again.function: expected a Python function "
+              "that no other call has, got f.py:g, which is that of check; try "
+              "another name for it in the file: again = g"));
+}
+
+TEST_F(PythonFunctionsTest, AFileHasTheFunction) {
+  const std::string text = "from math import pi, sqrt\n"
+                           "def check(response):\n"
+                           "  def inner(): pass\n"
+                           "other = check\n"
+                           "typed: int = 3\n";
+  for (const char* name : {"check", "other", "sqrt", "typed"})
+    EXPECT_EQ(refused_name(text, name), "accepted") << name;
+  EXPECT_THAT(refused_name(text, "chek"),
+              HasSubstr("graph.yaml:3: calls.check.function: expected a "
+                        "function of "));
+  EXPECT_THAT(refused_name(text, "chek"), HasSubstr("got 'chek'; try check"));
+  EXPECT_THAT(refused_name(text, "inner"), HasSubstr("got 'inner'"));
+  EXPECT_EQ(refused_name("from other import *\n", "check"), "accepted");
+  const FileCall nowhere{
+    .name = "check", .kind = "function", .role = "", .fn = "nowhere.py:check"};
+  EXPECT_THAT(refused_by([&] { check_python_function(nowhere, {}); }),
+              HasSubstr("expected a Python file, got 'nowhere.py', which "
+                        "cannot be read"));
+}
+
+} // namespace
+} // namespace troupe
