@@ -168,7 +168,7 @@ TEST(Settings, WorkflowsOfCommandsCannotBeChosen) {
                            "rollout: {greedy: true, n: 3}\n";
   const auto made = parse_settings(yaml, "config.yaml");
   EXPECT_EQ(parse_settings(print_settings(made), "config.yaml"), made);
-  EXPECT_TRUE(made.rollout.greedy);
+  EXPECT_TRUE(made.rollout.command.greedy);
   try {
     load_settings({}, {"workflow=generate"});
     FAIL() << "accepted";
