@@ -78,6 +78,8 @@ void HttpClient::send_all(std::span<const HttpCall> calls,
     });
   while (!round.ended()) {
     io.run_one_for(kLivenessSlice);
+    if (limits.progress != nullptr)
+      limits.progress->fetch_add(1, std::memory_order_relaxed);
     if (limits.stop != nullptr && *limits.stop)
       throw FailureError({.code = Errc::aborted,
                           .who = name_,
@@ -92,6 +94,13 @@ HttpReply HttpClient::send(const HttpCall& call,
   send_all({&call, 1}, limits,
            [&](std::size_t, const HttpReply& reply) { taken = reply; });
   return taken;
+}
+
+std::string free_local_port() {
+  asio::io_context io;
+  const asio::ip::tcp::acceptor acceptor(
+    io, {asio::ip::address_v4::loopback(), 0});
+  return std::to_string(acceptor.local_endpoint().port());
 }
 
 } // namespace troupe::net

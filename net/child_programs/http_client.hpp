@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ struct HttpLimits {
   std::chrono::milliseconds within{0}; ///< of each request
   std::size_t connections = 1;         ///< requests in flight
   const std::atomic<bool>* stop = nullptr;
+  /// Counts while requests are within their limits; null: nobody looks.
+  std::atomic<std::uint64_t>* progress = nullptr;
 };
 
 class HttpClient {
@@ -47,5 +50,8 @@ private:
   HttpUrl url_;
   std::string name_;
 };
+
+/// Returns a port of this host that nobody listened at a moment ago.
+std::string free_local_port();
 
 } // namespace troupe::net
