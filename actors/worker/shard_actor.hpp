@@ -9,6 +9,7 @@
 #include "models/engine/engine.hpp"
 #include "models/engine/snapshot.hpp"
 #include "models/parallel/weight_move.hpp"
+#include "models/servers/served_generation.hpp"
 
 namespace troupe::actors {
 
@@ -28,6 +29,8 @@ struct Shard {
   JobThread* device = nullptr;
   std::unique_ptr<models::Engine> engine;
   models::Groups groups; ///< per mesh axis
+  /// The server that generates instead; made by the first call that needs it.
+  std::unique_ptr<models::ServedGeneration> served;
   /// Number of calls that need each plane now; the last one to end offloads it.
   std::map<models::Plane, std::uint32_t> users;
   /// Weights of the checkpoint in progress: the device thread fills it, then

@@ -62,11 +62,11 @@ private:
            "auto with " + named() + ", which sizes its own cache",
            fmt::format("{}", *rollout.kv_cache_gb),
            "an option in rollout.server_command");
-    const auto& loss = settings_.algorithm.loss;
-    if (loss.sampling_mask)
+    const auto& policy = settings_.algorithm.loss;
+    if (policy.sampling_mask)
       fail("algorithm.sampling_mask", "false with " + named(), "true",
            "rollout.engine=own");
-    if (loss.routing_replay)
+    if (policy.routing_replay)
       fail("algorithm.routing_replay", "false with " + named(), "true",
            "rollout.engine=own");
   }

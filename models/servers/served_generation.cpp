@@ -52,8 +52,7 @@ ServedGeneration::ServedGeneration(ServedSpec spec)
   : spec_(std::move(spec)),
     server_(spec_.server) {}
 
-void ServedGeneration::verify(Engine& engine, RunContext& context,
-                              ServedReport& report) const {
+void ServedGeneration::verify(Engine& engine, RunContext& context) {
   static const trace::Name name = trace::name("verify server");
   const trace::Span span(context.track, name, context.step.value);
   const auto ids = checked_ids(engine.shape());
@@ -64,7 +63,7 @@ void ServedGeneration::verify(Engine& engine, RunContext& context,
     const double here = std::abs(double{theirs[i]} - double{ours[i]});
     gap = std::isnan(here) ? INFINITY : std::max(gap, here);
   }
-  report.gap = std::max(report.gap.value_or(0), gap);
+  report_.gap = std::max(report_.gap.value_or(0), gap);
   if (gap > spec_.most_gap)
     throw FailureError(
       {.code = Errc::bad_input,
@@ -79,8 +78,7 @@ void ServedGeneration::verify(Engine& engine, RunContext& context,
 /// Brings the server up, and to `version`. It is checked whenever its weights
 /// have changed, before any token is drawn.
 void ServedGeneration::make_current(Engine& engine, const std::string& version,
-                                    RunContext& context,
-                                    ServedReport& report) {
+                                    RunContext& context) {
   if (version_ == version)
     return;
   if (!version_) {
@@ -97,34 +95,35 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
                            weights_.num_bytes());
     server_.update(weights_, version, context);
   }
-  report.update_s
+  report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
-  report.updated_bytes += weights_.num_bytes();
-  verify(engine, context, report);
+  report_.updated_bytes += weights_.num_bytes();
+  verify(engine, context);
   version_ = version;
 }
 
-ServedReport ServedGeneration::generate(
+void ServedGeneration::generate(
   Engine& engine, const std::string& version,
   std::span<const ResponseBatch> batches, const GenerateOptions& options,
   RunContext& context, const GenerateEvents& events) {
-  ServedReport report;
+  std::uint64_t restarts = 0;
   ServedSamples samples(engine.shape(), batches, options, version, events);
   for (;;) {
     try {
-      make_current(engine, version, context, report);
+      make_current(engine, version, context);
       const auto requests = samples.open_requests();
       server_.generate(requests, options, context,
                        [&](std::size_t i, ServerAnswer answer) {
                          samples.take(requests[i], std::move(answer));
                        });
-      return report;
+      return;
     } catch (const FailureError& error) {
       version_.reset();
       if (error.failure().code != Errc::peer_lost || !server_.is_ours()
-          || report.restarts == most_restarts)
+          || restarts == most_restarts)
         throw;
-      ++report.restarts;
+      ++restarts;
+      ++report_.restarts;
       log::models.warn(std::string(error.what()) + "; starting it again");
     }
   }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace troupe::models {
 
@@ -39,20 +40,25 @@ public:
   /// engine has. Throws FailureError: what the server refused or lost, after
   /// it was started again in vain; bad_input if its log-probabilities are not
   /// those of the weights, stale if it used others.
-  ServedReport generate(Engine& engine, const std::string& version,
-                        std::span<const ResponseBatch> batches,
-                        const GenerateOptions& options, RunContext& context,
-                        const GenerateEvents& events);
+  void generate(Engine& engine, const std::string& version,
+                std::span<const ResponseBatch> batches,
+                const GenerateOptions& options, RunContext& context,
+                const GenerateEvents& events);
+  /// Returns what has happened since it was last asked.
+  ServedReport take_report() {
+    return std::exchange(report_, {});
+  }
 
 private:
   void make_current(Engine& engine, const std::string& version,
-                    RunContext& context, ServedReport& report);
-  void verify(Engine& engine, RunContext& context, ServedReport& report) const;
+                    RunContext& context);
+  void verify(Engine& engine, RunContext& context);
 
   ServedSpec spec_;
   GenerationServer server_;
   SentWeights weights_;
   std::optional<std::string> version_; ///< that it has; {}: not running
+  ServedReport report_;
 };
 
 } // namespace troupe::models
