@@ -19,6 +19,13 @@ struct ShardSetup {
   Rank rank;
 };
 
+/// Moves to one device, each compiled once.
+struct CompiledMoves {
+  std::map<ReplicaId, models::WeightMove> weights; ///< by source replica
+  /// Those that gather a plane of the whole model.
+  std::map<models::Plane, models::WeightMove> whole;
+};
+
 /// The state that the device thread works on; only its jobs touch it after
 /// `load`, one at a time.
 struct Shard {
@@ -38,10 +45,7 @@ struct Shard {
   models::Snapshot snapshot;
   std::vector<std::unique_ptr<net::MemoryHandle>> places; ///< handles of
                                                           ///< published planes
-  /// Moves of weights to this device, by source replica (compiled once).
-  std::map<ReplicaId, models::WeightMove> moves;
-  /// Moves that gather a plane of the whole model, likewise compiled once.
-  std::map<models::Plane, models::WeightMove> whole;
+  CompiledMoves moves;
 };
 
 struct ShardState {

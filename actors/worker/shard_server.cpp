@@ -31,8 +31,7 @@ models::ServerSpec started_spec(const Shard& shard, std::string name,
                                 bool bf16) {
   const auto& run = shard.worker->run;
   const auto& role = shard.replica.role;
-  const auto folder
-    = run.folder / "servers" / std::to_string(shard.rank.value);
+  const auto folder = run.folder / "servers" / std::to_string(shard.rank.value);
   models::write_vllm_plugin(folder / "plugin");
   const auto port = net::free_local_port();
   return {.program = models::vllm_program(
@@ -64,25 +63,24 @@ models::ServerSpec named_spec(const Shard& shard, const std::string& name) {
 } // namespace
 
 bool is_served(const Shard& shard, const plans::Call& call) {
-  return !shard.worker->run.settings.rollout.engine.is_own()
-         && !call.evaluates;
+  return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;
 }
 
 models::ServedGeneration& server_of(Shard& shard) {
   if (shard.served)
     return *shard.served;
   const auto& settings = shard.worker->run.settings;
-  const bool bf16 = plans::product_dtype(settings, shard.replica.role)
-                    == DType::bf16;
+  const bool bf16
+    = plans::product_dtype(settings, shard.replica.role) == DType::bf16;
   const auto name = fmt::format("vLLM server of device {}", shard.rank.value);
   auto server = settings.rollout.engine.servers.empty()
                   ? started_spec(shard, name, bf16)
                   : named_spec(shard, name);
   if (const auto most = settings.rollout.max_sequences)
     server.connections = static_cast<std::size_t>(*most);
-  shard.served = std::make_unique<models::ServedGeneration>(models::ServedSpec{
-    .server = std::move(server),
-    .most_gap = bf16 ? most_gap_bf16 : most_gap_fp32});
+  shard.served = std::make_unique<models::ServedGeneration>(
+    models::ServedSpec{.server = std::move(server),
+                       .most_gap = bf16 ? most_gap_bf16 : most_gap_fp32});
   return *shard.served;
 }
 

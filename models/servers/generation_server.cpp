@@ -43,10 +43,9 @@ void GenerationServer::start(const RunContext& context) {
     process_.start();
   wait_until_ready(context);
   // a server that runs already may have been made ready by an earlier run
-  const auto reply
-    = http_.send({.target = "/init_weight_transfer_engine",
-                  .body = R"({"init_info":{}})"},
-                 limits_of(context, server_answers_within));
+  const auto reply = http_.send(
+    {.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
+    limits_of(context, server_answers_within));
   require_answer(reply, "/init_weight_transfer_engine");
 }
 
@@ -118,10 +117,10 @@ void GenerationServer::update(const SentWeights& weights,
 
 std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
                                            const RunContext& context) const {
-  return vllm::read_scores(ask({.target = "/inference/v1/generate",
-                                .body = vllm::score_body(ids)},
-                               context),
-                           ids);
+  return vllm::read_scores(
+    ask({.target = "/inference/v1/generate", .body = vllm::score_body(ids)},
+        context),
+    ids);
 }
 
 void GenerationServer::generate(std::span<const ServerRequest> requests,
@@ -133,8 +132,7 @@ void GenerationServer::generate(std::span<const ServerRequest> requests,
   for (const auto& request : requests)
     calls.push_back(
       {.target = route, .body = vllm::generate_body(request, options)});
-  http_.send_all(calls,
-                 limits_of(context, server_answers_within, connections_),
+  http_.send_all(calls, limits_of(context, server_answers_within, connections_),
                  [&](std::size_t i, const net::HttpReply& reply) {
                    require_answer(reply, route);
                    on_answer(i, vllm::read_answer(reply.body));

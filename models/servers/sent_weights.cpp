@@ -21,10 +21,9 @@ std::vector<ParameterValues> values_of(const Parameters& parameters) {
     const auto& shape = parameters.shapes()[i];
     values.push_back(
       {&shape,
-       plane.subspan(static_cast<std::size_t>(parameters.offset(i))
-                       * sizeof(float),
-                     static_cast<std::size_t>(shape.num_elements())
-                       * sizeof(float))});
+       plane.subspan(
+         static_cast<std::size_t>(parameters.offset(i)) * sizeof(float),
+         static_cast<std::size_t>(shape.num_elements()) * sizeof(float))});
   }
   return values;
 }

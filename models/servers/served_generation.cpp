@@ -39,8 +39,7 @@ std::vector<float> own_scores(Engine& engine,
   const auto length = static_cast<std::uint32_t>(ids.size());
   net::Rows rows;
   rows.samples = {SampleId{}};
-  rows.add(
-    net::make_column("sequence_ids", DType::i32, {length}, ids.data()));
+  rows.add(net::make_column("sequence_ids", DType::i32, {length}, ids.data()));
   const auto scored = engine.infer("logprobs", rows, context);
   const auto scores = scored.at("logprobs").as<float>();
   return {scores.begin(), scores.end()};
@@ -102,10 +101,11 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   version_ = version;
 }
 
-void ServedGeneration::generate(
-  Engine& engine, const std::string& version,
-  std::span<const ResponseBatch> batches, const GenerateOptions& options,
-  RunContext& context, const GenerateEvents& events) {
+void ServedGeneration::generate(Engine& engine, const std::string& version,
+                                std::span<const ResponseBatch> batches,
+                                const GenerateOptions& options,
+                                RunContext& context,
+                                const GenerateEvents& events) {
   std::uint64_t restarts = 0;
   ServedSamples samples(engine.shape(), batches, options, version, events);
   for (;;) {

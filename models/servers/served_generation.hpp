@@ -24,7 +24,7 @@ struct ServedSpec {
   double most_gap = 1e-3;
 };
 
-/// What a generation tells of its server.
+/// Numbers of a server, for metrics.
 struct ServedReport {
   std::uint64_t restarts = 0;
   std::uint64_t updated_bytes = 0;

@@ -14,9 +14,8 @@ namespace {
 std::uint64_t request_seed(const GenerateOptions& options,
                            const internal::Sequence& sequence) {
   std::uint64_t mixed = options.seed;
-  for (const std::uint64_t part :
-       {std::uint64_t{sequence.step.value},
-        std::uint64_t{sequence.sample.value}}) {
+  for (const std::uint64_t part : {std::uint64_t{sequence.step.value},
+                                   std::uint64_t{sequence.sample.value}}) {
     mixed = (mixed ^ part) * 0x9E37'79B9'7F4A'7C15; // 2^64 / golden ratio
     mixed ^= mixed >> 32;
   }
@@ -86,8 +85,8 @@ void ServedSamples::check(const internal::Sequence& sequence,
   for (const auto& span : answer.versions)
     if (span.version != version_)
       answer_is(Errc::stale, id,
-                "has tokens of weights '" + span.version + "', the call is for '"
-                  + version_ + "'");
+                "has tokens of weights '" + span.version
+                  + "', the call is for '" + version_ + "'");
 }
 
 void ServedSamples::take(const ServerRequest& request, ServerAnswer answer) {
@@ -95,8 +94,7 @@ void ServedSamples::take(const ServerRequest& request, ServerAnswer answer) {
   auto& sequence = sequences_.at(i);
   const auto id = "sample " + to_string(sequence.sample);
   check(sequence, id, answer);
-  sequence.ids.insert(sequence.ids.end(), answer.ids.begin(),
-                      answer.ids.end());
+  sequence.ids.insert(sequence.ids.end(), answer.ids.begin(), answer.ids.end());
   auto& logprobs = sequence.record.logprobs;
   logprobs.insert(logprobs.end(), answer.logprobs.begin(),
                   answer.logprobs.end());

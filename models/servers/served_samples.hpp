@@ -16,8 +16,7 @@ class ServedSamples {
 public:
   /// Keeps references to all arguments. Batches without samples end at once.
   /// Throws FailureError (bad_input) for a prompt that the model cannot take.
-  ServedSamples(const ModelShape& shape,
-                std::span<const ResponseBatch> batches,
+  ServedSamples(const ModelShape& shape, std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, const std::string& version,
                 const GenerateEvents& events);
 

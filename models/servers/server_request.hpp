@@ -1,5 +1,5 @@
-// What servers that generate are asked and answer, whatever they speak: token
-// ids in; token ids, log-probabilities and weight versions out.
+// Requests to servers that generate and their answers, whatever they speak:
+// token ids in; token ids, log-probabilities and weight versions out.
 #pragma once
 
 #include <cstddef>

@@ -96,8 +96,8 @@ std::string update_body(const std::string& path,
                         std::span<const SentTensor> tensors) {
   Json listed = Json::array();
   for (const auto& tensor : tensors)
-    listed.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.offset,
-                      tensor.sha256});
+    listed.push_back(
+      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sha256});
   return Json{{"update_info", {{"path", path}, {"tensors", std::move(listed)}}}}
     .dump();
 }

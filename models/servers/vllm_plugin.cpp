@@ -30,9 +30,8 @@ void write_vllm_plugin(const std::filesystem::path& folder) {
   write_plugin_file(folder / "troupe_vllm.py", vllm_plugin_source());
   write_plugin_file(about / "METADATA",
                     "Metadata-Version: 2.1\nName: troupe-vllm\nVersion: 1\n");
-  write_plugin_file(
-    about / "entry_points.txt",
-    "[vllm.general_plugins]\ntroupe = troupe_vllm:register\n");
+  write_plugin_file(about / "entry_points.txt",
+                    "[vllm.general_plugins]\ntroupe = troupe_vllm:register\n");
 }
 
 } // namespace troupe::models

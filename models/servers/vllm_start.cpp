@@ -18,8 +18,8 @@ std::string before_in_path(const std::filesystem::path& folder) {
 
 ServerProgram vllm_program(const VllmStart& start) {
   ServerProgram program{.name = start.name, .log = start.log};
-  program.argv = {"/bin/sh", "-c", "exec " + start.command + R"( "$@")",
-                  "server"};
+  program.argv
+    = {"/bin/sh", "-c", "exec " + start.command + R"( "$@")", "server"};
   const auto add = [&](std::initializer_list<std::string> words) {
     program.argv.insert(program.argv.end(), words);
   };

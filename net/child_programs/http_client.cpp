@@ -61,8 +61,8 @@ void HttpClient::send_all(std::span<const HttpCall> calls,
                           const OnReply& on_reply) const {
   boost::system::error_code unknown;
   asio::io_context searching;
-  const Hosts hosts = asio::ip::tcp::resolver(searching).resolve(
-    url_.host, url_.port, unknown);
+  const Hosts hosts
+    = asio::ip::tcp::resolver(searching).resolve(url_.host, url_.port, unknown);
   if (unknown)
     throw FailureError({.code = Errc::bad_input,
                         .who = name_,
@@ -98,8 +98,8 @@ HttpReply HttpClient::send(const HttpCall& call,
 
 std::string free_local_port() {
   asio::io_context io;
-  const asio::ip::tcp::acceptor acceptor(
-    io, {asio::ip::address_v4::loopback(), 0});
+  const asio::ip::tcp::acceptor acceptor(io,
+                                         {asio::ip::address_v4::loopback(), 0});
   return std::to_string(acceptor.local_endpoint().port());
 }
 

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <string>
 
-
 namespace troupe::net {
 
 using HttpClock = std::chrono::steady_clock;

@@ -1,9 +1,8 @@
-// What servers of another program need of a plan: each device of the call holds
-// the whole model, hands its weights to one server, and checks that server with
-// it.
-#include "plans/check/plan_limits.hpp"
-
+// The limits of plans for servers of another program: each device of the call
+// holds the whole model, hands its weights to one server, and checks that
+// server with it.
 #include "config/base/error.hpp"
+#include "plans/check/plan_limits.hpp"
 #include "plans/weights/gather_buffers.hpp"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@ using troupe::ConfigError;
 
 std::string engine_error(const std::vector<std::string>& overrides) {
   std::vector<std::string> all
-    = {"workflow=grpo",    "run.steps=9",     "data.train=p.jsonl",
+    = {"workflow=grpo",       "run.steps=9",      "data.train=p.jsonl",
        "models.actor.path=a", "reward.kind=rule", "rollout.n=8",
        "rollout.engine=vllm"};
   all.insert(all.end(), overrides.begin(), overrides.end());
@@ -44,8 +44,8 @@ TEST(EngineChecks, LogprobsAreThoseThatTrainingComparesWith) {
   const std::string command = "rollout.server_command=serve";
   EXPECT_THAT(engine_error({command, "rollout.temperature=0.7"}),
               HasSubstr("rollout.temperature: expected 1"));
-  EXPECT_EQ(engine_error({command, "rollout.temperature=0.7",
-                          "rollout.logprobs=sampled"}),
+  EXPECT_EQ(engine_error(
+              {command, "rollout.temperature=0.7", "rollout.logprobs=sampled"}),
             "no error");
 }
 

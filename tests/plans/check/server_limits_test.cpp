@@ -14,8 +14,8 @@ std::string served(std::size_t servers, const char* strategy,
                    const BreakCase& also = {}) {
   return broken([&](CheckCase& c) {
     c.context.servers = servers;
-    c.plan.calls["actor_gen"] = {.devices = {Rank{0}, Rank{1}},
-                                 .strategy = parse_strategy(strategy)};
+    c.plan.calls["actor_gen"]
+      = {.devices = {Rank{0}, Rank{1}}, .strategy = parse_strategy(strategy)};
     if (also)
       also(c);
   });
