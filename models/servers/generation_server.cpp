@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 constexpr auto server_ready_within = 20min;
 constexpr auto server_look_every = 100ms;
 constexpr auto server_health_within = 2s;
+/// vLLM 0.32 exits within 3.6 s after its engine or worker was killed.
+constexpr auto server_ends_within = 10s;
 /// The longest responses of large models on CPUs; an update is much shorter.
 constexpr auto server_answers_within = 30min;
 
@@ -72,25 +74,30 @@ void GenerationServer::wait_until_ready(const RunContext& context) {
   }
 }
 
-/// Throws what a failed request means. A broken server answers 500 or closes
-/// the connection shortly before it ends, so its end is waited for.
+/// Throws what a failed request means. A server whose engine has died answers
+/// 500 or closes the connection, and ends seconds later: whether it does tells
+/// a loss from a refusal.
 void GenerationServer::require_answer(const net::HttpReply& reply,
-                                      const std::string& route) const {
+                                      const std::string& route) {
   if (reply.answered())
     return;
   if (reply.late())
     server_failed(Errc::deadline, name(), "no answer to " + route);
+  const bool may_be_dead = reply.error || reply.status / 100 == 5;
+  if (may_be_dead && process_.is_ours()
+      && process_.wait_for_end(server_ends_within))
+    server_failed(Errc::peer_lost, name(), "it ended during " + route,
+                  process_.end_text());
   if (reply.error)
-    server_failed(Errc::peer_lost, name(), "it was lost at " + route,
-                  process_.end_text().empty() ? reply.text()
-                                              : process_.end_text());
+    server_failed(Errc::peer_lost, name(), "it was lost during " + route,
+                  reply.text());
   server_failed(Errc::bad_input, name(),
                 "it refused " + route + " (" + std::to_string(reply.status)
                   + "): " + vllm::error_sentence(reply.body));
 }
 
 std::string GenerationServer::ask(const net::HttpCall& call,
-                                  const RunContext& context) const {
+                                  const RunContext& context) {
   auto reply = http_.send(call, limits_of(context, server_answers_within));
   require_answer(reply, call.target);
   return std::move(reply.body);
@@ -116,7 +123,7 @@ void GenerationServer::update(const SentWeights& weights,
 }
 
 std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
-                                           const RunContext& context) const {
+                                           const RunContext& context) {
   return vllm::read_scores(
     ask({.target = "/inference/v1/generate", .body = vllm::score_body(ids)},
         context),
@@ -126,7 +133,7 @@ std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
 void GenerationServer::generate(std::span<const ServerRequest> requests,
                                 const GenerateOptions& options,
                                 const RunContext& context,
-                                const OnAnswer& on_answer) const {
+                                const OnAnswer& on_answer) {
   const std::string route = "/inference/v1/generate";
   std::vector<net::HttpCall> calls;
   for (const auto& request : requests)

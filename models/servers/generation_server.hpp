@@ -49,20 +49,19 @@ public:
   /// Returns the log-probabilities [L] that it gives these tokens, 0 at the
   /// first.
   std::vector<float> score(std::span<const std::int32_t> ids,
-                           const RunContext& context) const;
+                           const RunContext& context);
 
   using OnAnswer = std::function<void(std::size_t i, ServerAnswer answer)>;
   /// Generates all; `on_answer` gets each as it ends. Throws after the first
   /// that failed: those before it were given.
   void generate(std::span<const ServerRequest> requests,
                 const GenerateOptions& options, const RunContext& context,
-                const OnAnswer& on_answer) const;
+                const OnAnswer& on_answer);
 
 private:
   void wait_until_ready(const RunContext& context);
-  std::string ask(const net::HttpCall& call, const RunContext& context) const;
-  void require_answer(const net::HttpReply& reply,
-                      const std::string& route) const;
+  std::string ask(const net::HttpCall& call, const RunContext& context);
+  void require_answer(const net::HttpReply& reply, const std::string& route);
 
   net::HttpClient http_;
   std::size_t connections_;

@@ -215,7 +215,8 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.sampling_mask", "algorithm.max_lag", "algorithm.routing_replay",
     "models.ROLE.optimizer.router_bias_rate",
     "models.ROLE.optimizer.router_aux_loss_coef",
-    "algorithm.dynamic_sampling.rounds",
+    "algorithm.dynamic_sampling.rounds", "rollout.engine", "rollout.servers",
+    "rollout.server_command",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
