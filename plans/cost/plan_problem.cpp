@@ -45,6 +45,7 @@ void apply_settings(PlanProblem& problem, const Settings& settings,
   problem.dtypes = context.dtypes;
   problem.sizes = context.sizes;
   problem.corrects_for_lag = context.corrects_for_lag;
+  problem.servers = context.servers;
   problem.evaluation = context.evaluation;
 }
 
@@ -56,7 +57,8 @@ CheckContext check_context(const PlanProblem& problem,
                        .shapes = problem.shapes,
                        .dtypes = problem.dtypes,
                        .corrects_for_lag = problem.corrects_for_lag,
-                       .evaluation = problem.evaluation};
+                       .evaluation = problem.evaluation,
+                       .servers = problem.servers};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
   if (problem.hardware.is_mixed())

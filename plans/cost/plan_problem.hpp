@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::plans {
@@ -28,6 +29,7 @@ struct PlanProblem {
   bool corrects_for_lag = true;
   bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
+  std::optional<std::size_t> servers = {}; ///< as in CheckContext
   MeasuredCosts measured = {}; ///< of a run; empty: predictions only
 
   /// Returns the bytes that a plan may use of each device, of the kind of node
