@@ -17,6 +17,12 @@
 
 namespace troupe::plans {
 
+/// Rules of the settings for plans, as in CheckContext.
+struct PlanRules {
+  bool corrects_for_lag = true;
+  std::optional<std::size_t> servers = {};
+};
+
 struct PlanProblem {
   Workflow workflow = {};
   Cluster cluster = {};
@@ -26,10 +32,9 @@ struct PlanProblem {
   Lengths lengths = {};
   ClusterHardware hardware = {};
   ProfileTable profile = {}; ///< where nodes are alike; empty: formulas only
-  bool corrects_for_lag = true;
+  PlanRules rules = {};
   bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
-  std::optional<std::size_t> servers = {}; ///< as in CheckContext
   MeasuredCosts measured = {}; ///< of a run; empty: predictions only
 
   /// Returns the bytes that a plan may use of each device, of the kind of node

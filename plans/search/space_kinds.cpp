@@ -77,9 +77,10 @@ std::uint32_t SearchSpace::align(std::uint32_t from,
 /// (plans/check/server_limits.cpp).
 bool SearchSpace::servers_can(const Call& call,
                               const Strategy& strategy) const {
-  if (!problem_.servers || call.kind != CallKind::generate || call.evaluates)
+  if (!problem_.rules.servers || call.kind != CallKind::generate
+      || call.evaluates)
     return true;
-  const auto given = *problem_.servers;
+  const auto given = *problem_.rules.servers;
   return strategy.tp * strategy.pp == 1 && (given == 0 || strategy.dp == given);
 }
 

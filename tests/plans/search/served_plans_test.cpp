@@ -11,13 +11,14 @@ namespace {
 TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
   auto problem = make_problem(shape_7b(), 1, 8);
   for (const std::size_t servers : {0, 4}) {
-    problem.servers = servers;
+    problem.rules.servers = servers;
     const CostModel costs(problem);
     const auto found = search_plan(problem, costs, {});
     const auto& place = found.best.plan.calls.at("actor_gen");
     EXPECT_EQ(place.strategy.tp * place.strategy.pp, 1U);
-    if (servers > 0)
+    if (servers > 0) {
       EXPECT_EQ(place.devices.size(), servers);
+    }
     EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
   }
 }
