@@ -21,11 +21,11 @@ void ServerProcess::start() {
     ended_.reset();
   }
   log_begin_ = net::size_of_log(program_.log);
-  pid_ = pool_.start({.name = program_.name,
-                      .argv = program_.argv,
-                      .environment = program_.environment,
-                      .output_file = program_.log,
-                      .trust = net::Trust::users});
+  pool_.start({.name = program_.name,
+               .argv = program_.argv,
+               .environment = program_.environment,
+               .output_file = program_.log,
+               .trust = net::Trust::users});
 }
 
 void ServerProcess::end() {

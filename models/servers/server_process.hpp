@@ -44,7 +44,6 @@ private:
   std::uintmax_t log_begin_ = 0; ///< of this start
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  pid_t pid_ = -1;
   std::optional<net::ChildExit> ended_;
   net::ChildPool pool_; ///< last: its thread reports to the members above
 };
