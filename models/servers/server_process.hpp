@@ -25,13 +25,17 @@ struct ServerProgram {
 class ServerProcess {
 public:
   explicit ServerProcess(ServerProgram program);
+  ~ServerProcess(); ///< as `end`
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
 
   bool is_ours() const {
     return !program_.argv.empty();
   }
   /// Starts it, after the end of an earlier one. Throws FailureError (io).
   void start();
-  /// Kills what is left of it.
+  /// Asks it to end, so that it removes its shared memory, and kills what is
+  /// left of it.
   void end();
   /// Waits at most `limit` for its end; returns whether it has ended.
   bool wait_for_end(std::chrono::milliseconds limit);
