@@ -9,6 +9,7 @@
 #include "models/engine/engine.hpp"
 #include "models/engine/snapshot.hpp"
 #include "models/parallel/weight_move.hpp"
+#include "models/servers/served_generation.hpp"
 
 namespace troupe::actors {
 
@@ -16,6 +17,13 @@ struct ShardSetup {
   std::shared_ptr<WorkerContext> worker;
   ReplicaId replica;
   Rank rank;
+};
+
+/// Moves to one device, each compiled once.
+struct CompiledMoves {
+  std::map<ReplicaId, models::WeightMove> weights; ///< by source replica
+  /// Those that gather a plane of the whole model.
+  std::map<models::Plane, models::WeightMove> whole;
 };
 
 /// The state that the device thread works on; only its jobs touch it after
@@ -28,6 +36,8 @@ struct Shard {
   JobThread* device = nullptr;
   std::unique_ptr<models::Engine> engine;
   models::Groups groups; ///< per mesh axis
+  /// The server that generates instead; made by the first call that needs it.
+  std::unique_ptr<models::ServedGeneration> served;
   /// Number of calls that need each plane now; the last one to end offloads it.
   std::map<models::Plane, std::uint32_t> users;
   /// Weights of the checkpoint in progress: the device thread fills it, then
@@ -35,10 +45,7 @@ struct Shard {
   models::Snapshot snapshot;
   std::vector<std::unique_ptr<net::MemoryHandle>> places; ///< handles of
                                                           ///< published planes
-  /// Moves of weights to this device, by source replica (compiled once).
-  std::map<ReplicaId, models::WeightMove> moves;
-  /// Moves that gather a plane of the whole model, likewise compiled once.
-  std::map<models::Plane, models::WeightMove> whole;
+  CompiledMoves moves;
 };
 
 struct ShardState {

@@ -4,6 +4,7 @@
 #include "actors/user/sample_stream.hpp"
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/led_generation.hpp"
+#include "actors/worker/shard_server.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/task_rows.hpp"
 #include "config/trace/trace_at.hpp"
@@ -136,8 +137,13 @@ void make_responses(Shard& shard, const plans::Call& call,
   events.on_batch = [&](std::size_t i, net::Rows made) {
     on_rows(i, gives_results(shard) ? std::move(made) : net::Rows{});
   };
-  shard.engine->generate(batches_of(chunks, rows, options.max_new_tokens),
-                         options, context, events);
+  const auto batches = batches_of(chunks, rows, options.max_new_tokens);
+  if (is_served(shard, call))
+    server_of(shard).generate(*shard.engine,
+                              to_string(chunks.front().order.version), batches,
+                              options, context, events);
+  else
+    shard.engine->generate(batches, options, context, events);
 }
 
 /// Returns what metrics tell of the versions of a sliced call's whole
@@ -205,7 +211,7 @@ private:
 };
 
 /// Stores what a chunk or slice has made.
-RunDone keep_responses(const Shard& shard, const plans::Call& call,
+RunDone keep_responses(Shard& shard, const plans::Call& call,
                        const ChunkRun& chunk, net::Rows responses) {
   const auto& slice = chunk.order.slice;
   const auto part = plans::slice_of(call, slice);
@@ -215,6 +221,8 @@ RunDone keep_responses(const Shard& shard, const plans::Call& call,
   models::MetricSums sums;
   if (slice.is_cut() && slice.is_last() && !call.greedy)
     sums = sums_of_versions(shard, call, chunk.step, responses);
+  if (shard.served && is_served(shard, call))
+    add_server_sums(shard.served->take_report(), sums);
   auto done
     = stash_outputs(*shard.worker, chunk.step, part, std::move(responses));
   done.sums = to_parts(sums);

@@ -58,10 +58,10 @@ plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
 
 /// Returns the move from `source`, compiled at the first use.
 models::WeightMove& move_from(Shard& shard, ReplicaId source) {
-  auto found = shard.moves.find(source);
-  if (found == shard.moves.end())
+  auto found = shard.moves.weights.find(source);
+  if (found == shard.moves.weights.end())
     found
-      = shard.moves
+      = shard.moves.weights
           .emplace(
             source,
             compile_move(
@@ -73,11 +73,11 @@ models::WeightMove& move_from(Shard& shard, ReplicaId source) {
 
 /// Returns the move from the replica's layout to whole tensors here.
 models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
-  auto found = shard.whole.find(plane);
-  if (found == shard.whole.end()) {
+  auto found = shard.moves.whole.find(plane);
+  if (found == shard.moves.whole.end()) {
     const plans::Replica here{.devices = {shard.rank}};
     const auto kind = models::layout_kind(plane);
-    found = shard.whole
+    found = shard.moves.whole
               .emplace(
                 plane,
                 compile_move(shard, layout_of(shard, shard.replica, kind),

@@ -87,8 +87,8 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.top_p = rollout.top_p;
   options.min_p = rollout.min_p;
   options.repetition_penalty = rollout.repetition_penalty;
-  options.greedy = rollout.greedy;
-  options.ignore_eos = rollout.ignore_eos;
+  options.greedy = rollout.command.greedy;
+  options.ignore_eos = rollout.command.ignore_eos;
   options.record = {.logprobs = response_logprobs(settings, call),
                     .experts = records_experts(call)};
   options.max_batch_tokens = rollout.max_batch_tokens;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility> // missing in Asio 1.74, which users of addresses include
 
 namespace troupe {
 

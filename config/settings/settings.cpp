@@ -327,6 +327,8 @@ const std::vector<std::string>& resumable_changes() {
        "run.save_every", "run.snapshot_every", "run.keep",
        // the number of responses in flight changes no result (I2)
        "rollout.kv_cache_gb", "rollout.max_sequences",
+       // where servers are, not what they compute
+       "rollout.servers", "rollout.server_command",
        // the way of continuing is no property of the run
        "run.resume"};
   return keys;

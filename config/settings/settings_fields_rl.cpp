@@ -43,13 +43,6 @@ void add_rollout(FieldTable& table) {
       "Divides (positive) or multiplies (negative) the logits of tokens that "
       "occurred. 1: off.")
     .above(0);
-  add("greedy", &R::greedy,
-      "Take the likeliest token; set by `troupe generate --greedy`.")
-    .of(SettingsGroup::command);
-  add("ignore_eos", &R::ignore_eos,
-      "Continue to max_new_tokens after an end-of-sequence token; set by "
-      "`troupe generate --ignore-eos`.")
-    .of(SettingsGroup::command);
   add("stop", &R::stop,
       "Texts that end a response, besides its end token; the response keeps "
       "them.");
@@ -81,6 +74,52 @@ void add_rollout_limits(FieldTable& table) {
       "leaves free on the device, at most a quarter of its memory on CPUs. "
       "Changes times only, never results.")
     .above(0);
+}
+
+template <class P, class T>
+Field& add_rollout_part(FieldTable& table, const char* key,
+                        P RolloutSettings::*part, T P::*member,
+                        const char* sentence) {
+  return table.add_nested("rollout", key, &Settings::rollout, part, member,
+                          sentence);
+}
+
+void add_generate_command(FieldTable& table) {
+  using R = RolloutSettings;
+  using G = GenerateCommandSettings;
+  add_rollout_part(
+    table, "greedy", &R::command, &G::greedy,
+    "Take the likeliest token; set by `troupe generate --greedy`.")
+    .of(SettingsGroup::command);
+  add_rollout_part(table, "ignore_eos", &R::command, &G::ignore_eos,
+                   "Continue to max_new_tokens after an end-of-sequence token; "
+                   "set by `troupe generate --ignore-eos`.")
+    .of(SettingsGroup::command);
+}
+
+void add_engine(FieldTable& table) {
+  using R = RolloutSettings;
+  using E = EngineSettings;
+  add_rollout_part(
+    table, "engine", &R::engine, &E::kind,
+    "Who generates. own: the engine of Troupe; vllm: vLLM servers, one per "
+    "device of the call, whose weights are updated and verified at each "
+    "version (docs/engines.md).")
+    .of(SettingsGroup::rollout)
+    .one_of({"own", "vllm"});
+  add_rollout_part(table, "servers", &R::engine, &E::servers,
+                   "Addresses (http://HOST:PORT) of servers that run already, "
+                   "one per device that generates, in the order of devices.")
+    .of(SettingsGroup::rollout)
+    .needs("rollout.engine", {"vllm"});
+  add_rollout_part(
+    table, "server_command", &R::engine, &E::server_command,
+    "Command that starts a server, as `PYTHON -m "
+    "vllm.entrypoints.openai.api_server`; model, port and what updates of "
+    "weights need are appended. Each device that generates has its own, which "
+    "is watched and started again.")
+    .of(SettingsGroup::rollout)
+    .needs("rollout.engine", {"vllm"});
 }
 
 void add_kl(FieldTable& table) {
@@ -305,6 +344,8 @@ std::vector<Field> make_algorithm_fields() {
   FieldTable table;
   add_rollout(table);
   add_rollout_limits(table);
+  add_engine(table);
+  add_generate_command(table);
   add_advantage(table);
   add_groups(table);
   add_kl(table);

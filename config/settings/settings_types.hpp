@@ -101,6 +101,22 @@ struct DataSettings {
   int ptx_batch_size = 0; ///< of them per step; 0: batch_size
 };
 
+/// Servers of another program that generate instead of our own engine.
+struct EngineSettings {
+  std::string kind = "own";         ///< own | vllm
+  std::vector<std::string> servers; ///< one per device that generates
+  std::string server_command;       ///< "": the servers run already
+  bool is_own() const {
+    return kind == "own";
+  }
+};
+
+/// Keys of `rollout` that `troupe generate` sets.
+struct GenerateCommandSettings {
+  bool greedy = false;
+  bool ignore_eos = false;
+};
+
 struct RolloutSettings {
   int n = 1;
   int max_new_tokens = 256;
@@ -115,8 +131,8 @@ struct RolloutSettings {
   int max_batch_tokens = 2048;
   std::optional<int> max_sequences;  ///< {}: auto
   std::optional<double> kv_cache_gb; ///< {}: auto
-  bool greedy = false;               ///< generate
-  bool ignore_eos = false;           ///< generate
+  EngineSettings engine;
+  GenerateCommandSettings command;
 };
 
 /// Rewards of responses that are too long, and whether they are trained on.

@@ -3,21 +3,14 @@
 #include "config/base/error.hpp"
 #include "net/base/defaults.hpp"
 #include "net/base/wake_event.hpp"
+#include "net/child_programs/http_connection.hpp"
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 
 #include <unistd.h>
 
@@ -30,8 +23,6 @@
 namespace troupe::net {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -40,38 +31,6 @@ inline namespace http_lines_parts {
 
 /// Length at which a message cuts an answer.
 constexpr std::size_t most_shown_bytes = 200;
-
-using HttpClock = std::chrono::steady_clock;
-
-/// Outcome of one attempt.
-struct HttpReply {
-  error_code error; ///< error of the connection; then no status
-  unsigned status = 0;
-  std::string body;
-
-  bool answered() const {
-    return !error && status / 100 == 2;
-  }
-  bool worth_another_try() const {
-    constexpr unsigned request_timeout = 408;
-    constexpr unsigned too_many_requests = 429;
-    return error || status == request_timeout || status == too_many_requests
-           || status / 100 == 5;
-  }
-  bool late() const {
-    return error == beast::error::timeout;
-  }
-  std::string text() const {
-    if (error == http::error::end_of_stream
-        || error == http::error::partial_message
-        || error == asio::error::connection_reset)
-      return "the server dropped the connection (" + error.message() + ")";
-    if (error)
-      return error.message();
-    return "HTTP status " + std::to_string(status)
-           + (body.empty() ? "" : ": " + body.substr(0, most_shown_bytes));
-  }
-};
 
 struct FoundHost {
   tcp::resolver::results_type hosts;
@@ -91,64 +50,6 @@ std::shared_future<FoundHost> search_host(const HttpUrl& url) {
   }).detach();
   return future;
 }
-
-auto into(error_code& error) {
-  return asio::redirect_error(asio::use_awaitable, error);
-}
-
-/// A connection that is opened when needed and kept while it works.
-class HttpConnection {
-public:
-  HttpConnection(asio::io_context& io, const HttpUrl& url,
-                 const tcp::resolver::results_type& hosts)
-    : stream_(io),
-      url_(url),
-      hosts_(hosts) {}
-
-  asio::awaitable<HttpReply> post(const std::string& line,
-                                  HttpClock::time_point deadline) {
-    HttpReply reply;
-    stream_.expires_at(deadline);
-    if (!open_)
-      co_await stream_.async_connect(hosts_, into(reply.error));
-    open_ = !reply.error;
-    if (open_)
-      co_await exchange(line, reply);
-    if (!open_) {
-      stream_.close();
-      buffer_.clear();
-    }
-    co_return reply;
-  }
-
-private:
-  asio::awaitable<void> exchange(const std::string& line, HttpReply& reply) {
-    http::request<http::string_body> request{http::verb::post, url_.target, 11};
-    request.set(http::field::host, url_.host + ":" + url_.port);
-    request.set(http::field::content_type, "application/json");
-    request.keep_alive(true);
-    request.body() = line + "\n";
-    request.prepare_payload();
-    open_ = false;
-    co_await http::async_write(stream_, request, into(reply.error));
-    if (reply.error)
-      co_return;
-    http::response_parser<http::string_body> parser;
-    parser.body_limit(kMaxReplyBytes);
-    co_await http::async_read(stream_, buffer_, parser, into(reply.error));
-    if (reply.error)
-      co_return;
-    reply.status = parser.get().result_int();
-    reply.body = std::move(parser.get().body());
-    open_ = parser.get().keep_alive();
-  }
-
-  beast::tcp_stream stream_;
-  const HttpUrl& url_;
-  const tcp::resolver::results_type& hosts_;
-  beast::flat_buffer buffer_;
-  bool open_ = false;
-};
 
 } // namespace http_lines_parts
 
@@ -235,19 +136,23 @@ private:
                             http_.options_.deadline.silence);
     HttpClock::duration pause = kFirstRetryPause;
     std::string before; // outcome of the previous attempt
-    HttpReply reply = co_await connection.post(lines_[line], deadline);
+    HttpReply reply = co_await connection.send(post(line), deadline);
     while (reply.worth_another_try() && HttpClock::now() + pause < deadline) {
       asio::steady_timer timer(io_, pause);
       co_await timer.async_wait(asio::use_awaitable);
       pause *= 2;
       before = reply.text();
-      reply = co_await connection.post(lines_[line], deadline);
+      reply = co_await connection.send(post(line), deadline);
     }
     ++num_settled_;
     if (reply.answered())
       take(line, reply.body);
     else
       lose(line, reply, before);
+  }
+
+  HttpCall post(std::size_t line) const {
+    return {.target = http_.options_.url.target, .body = lines_[line] + "\n"};
   }
 
   void take(std::size_t line, std::string_view reply) {

@@ -24,6 +24,7 @@ namespace {
 using internal::memory_hint;
 using internal::why_no_chunks;
 using internal::why_no_offload;
+using internal::why_no_servers;
 using internal::why_no_slices;
 
 bool are_disjoint(const std::vector<Rank>& a, const std::vector<Rank>& b) {
@@ -153,7 +154,8 @@ private:
     const auto& placement = found->second;
     for (const auto& [key, why] :
          {std::pair{".chunks", why_no_chunks(context_, call, placement)},
-          std::pair{".slices", why_no_slices(context_, call, placement)}})
+          std::pair{".slices", why_no_slices(context_, call, placement)},
+          std::pair{"", why_no_servers(context_, call, placement)}})
       if (!why.empty())
         refuse(path + key, why);
     const auto no_instances = why_no_instances(call, placement);

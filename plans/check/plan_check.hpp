@@ -38,6 +38,9 @@ struct CheckContext {
   /// (`old_logprobs: rollout`, or `algorithm.correction`).
   bool corrects_for_lag = true;
   Evaluation evaluation = {};
+  /// Number of servers that generate (`rollout.servers`), 0: one is started
+  /// per device; absent: our own engine generates.
+  std::optional<std::size_t> servers = {};
 
   /// Returns what a plan may use of a device; the largest number: not known.
   std::uint64_t memory_of(Rank device) const;

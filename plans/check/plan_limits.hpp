@@ -14,6 +14,10 @@ std::string why_no_chunks(const CheckContext& context, const Call& call,
 /// Returns "expected ...", or an empty string if the call may be in slices.
 std::string why_no_slices(const CheckContext& context, const Call& call,
                           const Placement& placement);
+/// Returns "expected ...", or an empty string if servers of another program
+/// may generate the call like this (`rollout.engine`).
+std::string why_no_servers(const CheckContext& context, const Call& call,
+                           const Placement& placement);
 /// Returns "expected ...", or an empty string if the role may leave the device
 /// like this.
 std::string why_no_offload(const CheckContext& context, const std::string& role,

@@ -168,6 +168,8 @@ CheckContext make_check_context(const Settings& settings,
     = evaluation_in(workflow, settings, sizes.samples_per_step);
   context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout"
                              || settings.algorithm.correction.kind != "none";
+  if (!settings.rollout.engine.is_own())
+    context.servers = settings.rollout.engine.servers.size();
   return context;
 }
 

@@ -44,7 +44,8 @@ void apply_settings(PlanProblem& problem, const Settings& settings,
     = make_check_context(settings, problem.workflow, {}, device_bytes);
   problem.dtypes = context.dtypes;
   problem.sizes = context.sizes;
-  problem.corrects_for_lag = context.corrects_for_lag;
+  problem.rules.corrects_for_lag = context.corrects_for_lag;
+  problem.rules.servers = context.servers;
   problem.evaluation = context.evaluation;
 }
 
@@ -55,8 +56,9 @@ CheckContext check_context(const PlanProblem& problem,
                        .sizes = problem.sizes,
                        .shapes = problem.shapes,
                        .dtypes = problem.dtypes,
-                       .corrects_for_lag = problem.corrects_for_lag,
-                       .evaluation = problem.evaluation};
+                       .corrects_for_lag = problem.rules.corrects_for_lag,
+                       .evaluation = problem.evaluation,
+                       .servers = problem.rules.servers};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
   if (problem.hardware.is_mixed())

@@ -12,9 +12,16 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::plans {
+
+/// Rules of the settings for plans, as in CheckContext.
+struct PlanRules {
+  bool corrects_for_lag = true;
+  std::optional<std::size_t> servers = {};
+};
 
 struct PlanProblem {
   Workflow workflow = {};
@@ -25,7 +32,7 @@ struct PlanProblem {
   Lengths lengths = {};
   ClusterHardware hardware = {};
   ProfileTable profile = {}; ///< where nodes are alike; empty: formulas only
-  bool corrects_for_lag = true;
+  PlanRules rules = {};
   bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
   MeasuredCosts measured = {}; ///< of a run; empty: predictions only

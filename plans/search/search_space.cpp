@@ -119,7 +119,8 @@ void SearchSpace::add_options(SpaceCall& call) {
 /// devices or begins elsewhere than meshes of the space do.
 void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
   const auto option = internal::option_of(*this, call, plan);
-  if (!option || align(0, *option) + option->num_devices > num_devices())
+  if (!option || align(0, *option) + option->num_devices > num_devices()
+      || !servers_can(*call.call, option->strategy))
     return;
   add_option(call, *option, stage_of(call.call->role, option->strategy));
 }
@@ -156,7 +157,8 @@ void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices,
       if (num_devices % (tp * pp) != 0 || in_node % tp != 0)
         continue;
       Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
-      if (!why_illegal(strategy, shape).empty()) {
+      if (!why_illegal(strategy, shape).empty()
+          || !servers_can(*call.call, strategy)) {
         ++counts_.illegal;
         continue;
       }

@@ -140,6 +140,7 @@ private:
   void add_placement(SpaceCall& call, const ExecutionPlan& plan);
   const StageBytes& stage_of(const std::string& role, Strategy strategy);
   std::set<KindSet> kind_sets(std::uint32_t num_devices) const;
+  bool servers_can(const Call& call, const Strategy& strategy) const;
   void add_strategies(SpaceCall& call, std::uint32_t num_devices,
                       KindSet kinds);
   void add_variants(SpaceCall& call, CallOption option);

@@ -73,4 +73,15 @@ std::uint32_t SearchSpace::align(std::uint32_t from,
   return at;
 }
 
+/// Returns whether the servers that generate, if any, can be used like this
+/// (plans/check/server_limits.cpp).
+bool SearchSpace::servers_can(const Call& call,
+                              const Strategy& strategy) const {
+  if (!problem_.rules.servers || call.kind != CallKind::generate
+      || call.evaluates)
+    return true;
+  const auto given = *problem_.rules.servers;
+  return strategy.tp * strategy.pp == 1 && (given == 0 || strategy.dp == given);
+}
+
 } // namespace troupe::plans

@@ -93,13 +93,13 @@ void fill_settings(Settings& settings, const DataSettings& rows,
   rollout.max_new_tokens = static_cast<int>(lengths.max_new_tokens);
   rollout.min_new_tokens = static_cast<int>(sampling.min_new_tokens);
   // greedy log-probabilities are those of the plain logits
-  rollout.greedy = sampling.greedy || sampling.temperature == 0;
+  rollout.command.greedy = sampling.greedy || sampling.temperature == 0;
   rollout.temperature = sampling.temperature > 0 ? sampling.temperature : 1;
   rollout.top_k = static_cast<int>(sampling.top_k);
   rollout.top_p = sampling.top_p;
   rollout.min_p = sampling.min_p;
   rollout.repetition_penalty = sampling.repetition_penalty;
-  rollout.ignore_eos = sampling.ignore_eos;
+  rollout.command.ignore_eos = sampling.ignore_eos;
   rollout.stop = options.stop;
   rollout.logprobs = options.logprobs;
   rollout.max_batch_tokens = static_cast<int>(sampling.max_batch_tokens);

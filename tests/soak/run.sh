@@ -15,6 +15,7 @@
 #     quarter of a second, 50 M events opened in 3 s, a map of 1,024 actors
 #   - an hour of 5,000 events/s with a flat master below 500 MB
 #   - exact plan searches against walks given 100 times their time
+#   - GRPO with the real vLLM for CPUs, a server of it killed
 #   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -74,6 +75,8 @@ part "master memory over an hour" env TROUPE_BUILD=build \
   python3 -B tests/soak/master_memory.py --out "$folder/master_memory.jsonl"
 part "no walk beats an exact search" sh -c \
   'cmake --build build --target exactness_bench && build/tests/bench/exactness_bench'
+part "the real vLLM" sh -c \
+  './setup.sh --engines && TROUPE_BUILD=build python3 -B tests/soak/real_vllm.py'
 part "all unit tests under sanitizers" \
   sh -c 'make build PRESET=asan && cmake --build --preset asan && ctest --preset asan -L unit'
 exit $failed

@@ -168,7 +168,7 @@ TEST(Settings, WorkflowsOfCommandsCannotBeChosen) {
                            "rollout: {greedy: true, n: 3}\n";
   const auto made = parse_settings(yaml, "config.yaml");
   EXPECT_EQ(parse_settings(print_settings(made), "config.yaml"), made);
-  EXPECT_TRUE(made.rollout.greedy);
+  EXPECT_TRUE(made.rollout.command.greedy);
   try {
     load_settings({}, {"workflow=generate"});
     FAIL() << "accepted";
@@ -215,7 +215,8 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.sampling_mask", "algorithm.max_lag", "algorithm.routing_replay",
     "models.ROLE.optimizer.router_bias_rate",
     "models.ROLE.optimizer.router_aux_loss_coef",
-    "algorithm.dynamic_sampling.rounds",
+    "algorithm.dynamic_sampling.rounds", "rollout.engine", "rollout.servers",
+    "rollout.server_command",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

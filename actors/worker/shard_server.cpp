@@ -1,0 +1,97 @@
+#include "actors/worker/shard_server.hpp"
+
+#include "models/servers/vllm_plugin.hpp"
+#include "models/servers/vllm_start.hpp"
+#include "plans/check/plan_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Most that log-probabilities of a server may differ from ours: in fp32 the
+/// order of sums, for which 1e-5 was seen; else roundings of every layer.
+constexpr double most_gap_fp32 = 1e-3;
+constexpr double most_gap_bf16 = 0.25;
+/// Tokens that a server must take for the check of its weights.
+constexpr std::int64_t least_tokens = 32;
+
+/// Returns the longest prompt with its response.
+std::int64_t most_tokens(const Settings& settings, const ModelShape& shape) {
+  const auto most = std::int64_t{settings.data.max_prompt_tokens}
+                    + settings.rollout.max_new_tokens + 1;
+  return std::min(std::max(most, least_tokens), shape.context_tokens());
+}
+
+/// Returns how the shard's server is started on this host.
+models::ServerSpec started_spec(const Shard& shard, std::string name,
+                                bool bf16) {
+  const auto& run = shard.worker->run;
+  const auto& role = shard.replica.role;
+  const auto folder = run.folder / "servers" / std::to_string(shard.rank.value);
+  models::write_vllm_plugin(folder / "plugin");
+  const auto port = net::free_local_port();
+  return {.program = models::vllm_program(
+            {.name = std::move(name),
+             .command = run.settings.rollout.engine.server_command,
+             .model = run.files->local(run.settings.models.at(role).path,
+                                       ModelFiles::all),
+             .plugin = std::filesystem::absolute(folder / "plugin"),
+             .log = folder / "server.log",
+             .port = port,
+             .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
+             .bf16 = bf16,
+             .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
+             .on_cpu = run.settings.cluster.device != "gpu"}),
+          .url = {"127.0.0.1", port, "/"}};
+}
+
+/// Returns the server that the settings name for the shard's device.
+models::ServerSpec named_spec(const Shard& shard, const std::string& name) {
+  const auto& devices = shard.replica.devices;
+  const auto index = static_cast<std::size_t>(
+    std::ranges::find(devices, shard.rank) - devices.begin());
+  const auto& address
+    = shard.worker->run.settings.rollout.engine.servers.at(index);
+  return {.program = {.name = name + " at " + address},
+          .url = *parse_http_url(address)};
+}
+
+} // namespace
+
+bool is_served(const Shard& shard, const plans::Call& call) {
+  return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;
+}
+
+models::ServedGeneration& server_of(Shard& shard) {
+  if (shard.served)
+    return *shard.served;
+  const auto& settings = shard.worker->run.settings;
+  const bool bf16
+    = plans::product_dtype(settings, shard.replica.role) == DType::bf16;
+  const auto name = fmt::format("vLLM server of device {}", shard.rank.value);
+  auto server = settings.rollout.engine.servers.empty()
+                  ? started_spec(shard, name, bf16)
+                  : named_spec(shard, name);
+  if (const auto most = settings.rollout.max_sequences)
+    server.connections = static_cast<std::size_t>(*most);
+  shard.served = std::make_unique<models::ServedGeneration>(
+    models::ServedSpec{.server = std::move(server),
+                       .most_gap = bf16 ? most_gap_bf16 : most_gap_fp32});
+  return *shard.served;
+}
+
+void add_server_sums(const models::ServedReport& report,
+                     models::MetricSums& sums) {
+  sums.add_total("rollout/engine_restarts",
+                 static_cast<double>(report.restarts));
+  if (!report.gap)
+    return;
+  sums.add_max("rollout/engine_logprob_gap", *report.gap);
+  sums.add_max("rollout/engine_update_s", report.update_s);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,113 @@
+#include "config/settings/engine_checks.hpp"
+
+#include "config/base/http_url.hpp"
+#include "config/settings/workflow_traits.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+class EngineChecks {
+public:
+  EngineChecks(const Settings& settings, const Place& whole)
+    : settings_(settings),
+      engine_(settings.rollout.engine),
+      whole_(whole) {}
+
+  void run() const {
+    check_servers();
+    check_logprobs();
+    check_responses();
+    check_adapters();
+  }
+
+private:
+  void check_servers() const {
+    const bool starts = !engine_.server_command.empty();
+    if (starts == !engine_.servers.empty())
+      fail("rollout.engine",
+           "either rollout.servers or rollout.server_command with " + named(),
+           starts ? "both" : "neither",
+           "rollout.server_command='.deps/engines/bin/python -m "
+           "vllm.entrypoints.openai.api_server' after `make engines`");
+    for (const auto& server : engine_.servers) {
+      const auto url = parse_http_url(server);
+      if (!url || url->target != "/")
+        fail("rollout.servers", "addresses of the form http://HOST:PORT",
+             "'" + server + "'", "http://127.0.0.1:8000");
+    }
+  }
+
+  /// vLLM's own log-probabilities are those of the logits before the
+  /// temperature; with `sampled` we start it so that they are those after.
+  void check_logprobs() const {
+    const auto& rollout = settings_.rollout;
+    if (rollout.logprobs == "unfiltered" && rollout.temperature != 1)
+      fail("rollout.temperature",
+           "1 with " + named()
+             + ", whose log-probabilities are otherwise of another temperature",
+           fmt::format("{}", rollout.temperature), "rollout.logprobs=sampled");
+  }
+
+  void check_responses() const {
+    const auto& rollout = settings_.rollout;
+    if (!rollout.stop.empty())
+      fail("rollout.stop", "no texts with " + named(),
+           fmt::format("{}", rollout.stop.size()),
+           "rollout.stop=null: servers get end tokens, not texts");
+    if (rollout.kv_cache_gb)
+      fail("rollout.kv_cache_gb",
+           "auto with " + named() + ", which sizes its own cache",
+           fmt::format("{}", *rollout.kv_cache_gb),
+           "an option in rollout.server_command");
+    const auto& policy = settings_.algorithm.loss;
+    if (policy.sampling_mask)
+      fail("algorithm.sampling_mask", "false with " + named(), "true",
+           "rollout.engine=own");
+    if (policy.routing_replay)
+      fail("algorithm.routing_replay", "false with " + named(), "true",
+           "rollout.engine=own");
+  }
+
+  void check_adapters() const {
+    for (const auto& [role, model] : settings_.models)
+      if (model.lora.rank > 0)
+        fail("models." + role + ".lora.rank", "0 with " + named(),
+             fmt::format("{}", model.lora.rank),
+             "rollout.engine=own: adapters are not sent to servers yet");
+  }
+
+  std::string named() const {
+    return "rollout.engine " + engine_.kind;
+  }
+
+  [[noreturn]] void fail(const std::string& path, const std::string& expected,
+                         const std::string& got,
+                         const std::string& hint) const {
+    const auto place = place_of(settings_, path);
+    const auto engine = place_of(settings_, "rollout.engine");
+    throw ConfigError({.place = !place.file.empty()    ? place
+                                : !engine.file.empty() ? engine
+                                                       : whole_,
+                       .path = path,
+                       .expected = expected,
+                       .got = got,
+                       .hint = hint});
+  }
+
+  const Settings& settings_;
+  const EngineSettings& engine_;
+  const Place& whole_;
+};
+
+} // namespace
+
+void check_engine(const Settings& settings, const Place& whole) {
+  if (!settings.rollout.engine.is_own()
+      && workflow_reads(settings.workflow, SettingsGroup::rollout))
+    EngineChecks(settings, whole).run();
+}
+
+} // namespace troupe

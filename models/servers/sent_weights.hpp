@@ -1,0 +1,38 @@
+// A device's whole model in a memory file that servers on this host may read,
+// by the names of the checkpoint, with a checksum per tensor. A copy, so that
+// families whose files store matrices in another form need no case of their
+// own, and so that training may go on while a server still reads.
+#pragma once
+
+#include "models/servers/server_request.hpp"
+#include "net/base/page_block.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::models {
+
+class Parameters;
+
+class SentWeights {
+public:
+  /// Copies the weights of a device that holds the whole model. Throws
+  /// FailureError (io) if this system has no memory files.
+  void take(const Parameters& parameters);
+
+  /// Returns the file, which exists as long as this object.
+  std::string path() const;
+  const std::vector<SentTensor>& tensors() const {
+    return tensors_;
+  }
+  std::uint64_t num_bytes() const {
+    return block_.size_bytes();
+  }
+
+private:
+  net::PageBlock block_;
+  std::vector<SentTensor> tensors_;
+};
+
+} // namespace troupe::models

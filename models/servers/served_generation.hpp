@@ -1,0 +1,64 @@
+// Generation of a device's samples by a server instead of our decode loop: the
+// server gets the device's weights when their version is new, is checked with
+// them against our own engine before the first token, and is started again
+// when it is lost. Tokens in, tokens out; no text is tokenized twice.
+#pragma once
+
+#include "models/generate/generate_events.hpp"
+#include "models/generate/response_batch.hpp"
+#include "models/servers/generation_server.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace troupe::models {
+
+class Engine;
+
+struct ServedSpec {
+  ServerSpec server;
+  /// Most that a log-probability of the server may differ from our engine's.
+  double most_gap = 1e-3;
+};
+
+/// Numbers of a server, for metrics.
+struct ServedReport {
+  std::uint64_t restarts = 0;
+  std::uint64_t updated_bytes = 0;
+  double update_s = 0;
+  std::optional<double> gap; ///< largest of a check, if one was made
+};
+
+class ServedGeneration {
+public:
+  explicit ServedGeneration(ServedSpec spec);
+
+  /// Generates as Engine::generate does, by weights of `version`, which the
+  /// engine has. Throws FailureError: what the server refused or lost, after
+  /// it was started again in vain; bad_input if its log-probabilities are not
+  /// those of the weights, stale if it used others.
+  void generate(Engine& engine, const std::string& version,
+                std::span<const ResponseBatch> batches,
+                const GenerateOptions& options, RunContext& context,
+                const GenerateEvents& events);
+  /// Returns what has happened since it was last asked.
+  ServedReport take_report() {
+    return std::exchange(report_, {});
+  }
+
+private:
+  void make_current(Engine& engine, const std::string& version,
+                    RunContext& context);
+  void verify(Engine& engine, RunContext& context);
+
+  ServedSpec spec_;
+  GenerationServer server_;
+  SentWeights weights_;
+  std::optional<std::string> version_; ///< that it has; {}: not running
+  ServedReport report_;
+};
+
+} // namespace troupe::models

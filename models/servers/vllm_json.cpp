@@ -1,0 +1,160 @@
+#include "models/servers/vllm_json.hpp"
+
+#include "config/base/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+
+namespace troupe::models::vllm {
+
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void misread(const std::string& what) {
+  throw FailureError({.code = Errc::bad_input,
+                      .who = "vLLM",
+                      .what = "its answer is not what the route gives: " + what,
+                      .cause = ""});
+}
+
+/// Reads a text of the server by `read`, whose exceptions become failures.
+template <class Read>
+auto reading(std::string_view body, Read read) {
+  try {
+    return read(Json::parse(body));
+  } catch (const Json::exception& error) {
+    misread(error.what());
+  }
+}
+
+/// Returns the sampling parameters that our options mean. `ignore_eos` is
+/// always set: end tokens are those we name, not those of the server's files.
+Json sampling_params(const ServerRequest& request,
+                     const GenerateOptions& options) {
+  Json params = {{"max_tokens", request.max_new_tokens},
+                 {"seed", request.seed & 0x7FFF'FFFF'FFFF'FFFF},
+                 {"logprobs", 0},
+                 {"detokenize", false},
+                 {"ignore_eos", true},
+                 {"temperature", options.greedy ? 0.0 : options.temperature}};
+  if (!options.ignore_eos)
+    params["stop_token_ids"] = options.stop_ids;
+  if (options.min_new_tokens > 0)
+    params["min_tokens"] = options.min_new_tokens;
+  if (options.greedy)
+    return params;
+  if (options.top_k > 0)
+    params["top_k"] = options.top_k;
+  if (options.top_p < 1)
+    params["top_p"] = options.top_p;
+  if (options.min_p > 0)
+    params["min_p"] = options.min_p;
+  if (options.repetition_penalty != 1)
+    params["repetition_penalty"] = options.repetition_penalty;
+  return params;
+}
+
+std::vector<ServerVersionSpan> read_spans(const Json& choice) {
+  std::vector<ServerVersionSpan> spans;
+  const auto found = choice.find("weight_versions");
+  if (found == choice.end() || found->is_null())
+    return spans;
+  for (const auto& span : *found)
+    spans.push_back({span.at("version").get<std::string>(),
+                     span.at("start").get<std::size_t>(),
+                     span.at("end").get<std::size_t>()});
+  return spans;
+}
+
+} // namespace
+
+std::string generate_body(const ServerRequest& request,
+                          const GenerateOptions& options) {
+  return Json{{"model", model_name},
+              {"request_id", request.id},
+              {"token_ids", request.prompt_ids},
+              {"sampling_params", sampling_params(request, options)}}
+    .dump();
+}
+
+std::string score_body(std::span<const std::int32_t> ids) {
+  return Json{{"model", model_name},
+              {"token_ids", std::vector(ids.begin(), ids.end())},
+              {"sampling_params",
+               {{"max_tokens", 1},
+                {"temperature", 0.0},
+                {"logprobs", 0},
+                {"prompt_logprobs", 0},
+                {"detokenize", false},
+                {"ignore_eos", true}}}}
+    .dump();
+}
+
+std::string update_body(const std::string& path,
+                        std::span<const SentTensor> tensors) {
+  Json listed = Json::array();
+  for (const auto& tensor : tensors)
+    listed.push_back(
+      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sha256});
+  return Json{{"update_info", {{"path", path}, {"tensors", std::move(listed)}}}}
+    .dump();
+}
+
+std::string finish_body(const std::string& version) {
+  return Json{{"weight_version", version}}.dump();
+}
+
+ServerAnswer read_answer(std::string_view body) {
+  return reading(body, [](const Json& answer) {
+    const auto& choice = answer.at("choices").at(0);
+    ServerAnswer read;
+    read.ids = choice.at("token_ids").get<std::vector<std::int32_t>>();
+    for (const auto& token : choice.at("logprobs").at("content"))
+      read.logprobs.push_back(token.at("logprob").get<float>());
+    const auto reason = choice.at("finish_reason").get<std::string>();
+    if (reason != "stop" && reason != "length")
+      misread("it ended with '" + reason + "'");
+    read.stopped = reason == "stop";
+    read.versions = read_spans(choice);
+    if (read.logprobs.size() != read.ids.size())
+      misread(std::to_string(read.ids.size()) + " tokens, "
+              + std::to_string(read.logprobs.size()) + " log-probabilities");
+    return read;
+  });
+}
+
+std::vector<float> read_scores(std::string_view body,
+                               std::span<const std::int32_t> ids) {
+  return reading(body, [&](const Json& answer) {
+    const auto& scores = answer.at("prompt_logprobs");
+    if (scores.size() != ids.size())
+      misread(std::to_string(scores.size()) + " scores of "
+              + std::to_string(ids.size()) + " tokens");
+    std::vector<float> read(ids.size(), 0.0F);
+    for (std::size_t i = 1; i < ids.size(); ++i)
+      read[i]
+        = scores.at(i).at(std::to_string(ids[i])).at("logprob").get<float>();
+    return read;
+  });
+}
+
+std::string read_version(std::string_view body) {
+  return reading(body, [](const Json& answer) {
+    return answer.at("weight_version").get<std::string>();
+  });
+}
+
+std::string error_sentence(std::string_view body) {
+  constexpr std::size_t most_shown = 300;
+  const auto answer = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (answer.is_object())
+    for (const auto* path : {"/error/message", "/detail", "/message"})
+      if (const Json::json_pointer at(path);
+          answer.contains(at) && answer.at(at).is_string())
+        return answer.at(at).get<std::string>();
+  return std::string(body.substr(0, most_shown));
+}
+
+} // namespace troupe::models::vllm

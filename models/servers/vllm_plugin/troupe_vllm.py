@@ -1,0 +1,101 @@
+"""vLLM's weight transfer backend "troupe_shm": a whole model in one memory file.
+
+Troupe writes this file, with the metadata that vLLM finds plugins by, into a
+folder of the run and puts that into PYTHONPATH of the servers it starts. An
+update names, for each tensor, its place in the memory file and its SHA-256; the
+model is touched only after every tensor has been found, has the shape of the
+checkpoint and the sum that Troupe took of it. So a mistake names the tensor and
+leaves the old weights serving."""
+import glob
+import hashlib
+import json
+import mmap
+import os
+from dataclasses import dataclass, field
+
+import torch
+from vllm.distributed.weight_transfer.base import (
+    WeightTransferEngine, WeightTransferInitInfo, WeightTransferUpdateInfo)
+
+DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
+
+
+@dataclass
+class Init(WeightTransferInitInfo):
+    pass
+
+
+@dataclass
+class Update(WeightTransferUpdateInfo):
+    path: str = ""                                # of the memory file
+    tensors: list = field(default_factory=list)   # [name, dtype, shape, offset, sha256]
+
+
+def checkpoint_shapes(folder):
+    """{name: shape} of the tensors that vLLM was started with."""
+    shapes = {}
+    for file in sorted(glob.glob(os.path.join(folder, "*.safetensors"))):
+        with open(file, "rb") as stored:
+            length = int.from_bytes(stored.read(8), "little")
+            header = json.loads(stored.read(length))
+        header.pop("__metadata__", None)
+        shapes |= {name: tensor["shape"] for name, tensor in header.items()}
+    return shapes
+
+
+class ShmEngine(WeightTransferEngine[Init, Update]):
+    init_info_cls, update_info_cls = Init, Update
+
+    def init_transfer_engine(self, init_info):
+        self.wanted = checkpoint_shapes(self.model_config.model)
+        self.forget()
+
+    def forget(self):
+        self.tensors, self.maps = {}, []
+
+    def start_weight_update(self):
+        self.forget()
+
+    def update_weights(self, update_info):
+        # the base class waits for a GPU here, which raises where there is none
+        self.receive_weights(self.parse_update_info(update_info))
+
+    def receive_weights(self, update_info):
+        with open(update_info.path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.maps.append(memory)
+        for name, dtype, shape, offset, sha256 in update_info.tensors:
+            if self.wanted.get(name) != list(shape):
+                raise ValueError(f"{name}: its shape is {shape}, "
+                                 f"the server's is {self.wanted.get(name)}")
+            tensor = torch.empty(shape, dtype=DTYPES[dtype])
+            with memoryview(memory) as whole:
+                stored = whole[offset:offset + tensor.nbytes]
+                if hashlib.sha256(stored).hexdigest() != sha256:
+                    stored.release()
+                    raise ValueError(f"{name}: its checksum differs")
+                to = tensor.view(-1).view(torch.uint8).numpy()
+                memoryview(to)[:] = stored
+                stored.release()
+            self.tensors[name] = tensor
+
+    def finish_weight_update(self):
+        from vllm.model_executor.model_loader.reload import (
+            finalize_layerwise_reload, initialize_layerwise_reload)
+        missing = sorted(self.wanted.keys() - self.tensors.keys())
+        if missing:
+            raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
+        initialize_layerwise_reload(self.model)
+        self.model.load_weights(iter(self.tensors.items()))
+        finalize_layerwise_reload(self.model, self.model_config)
+        self.forget()
+
+    def shutdown(self):
+        self.forget()
+
+
+def register():
+    from vllm.distributed.weight_transfer.factory import (
+        WeightTransferEngineFactory as Factory)
+    if "troupe_shm" not in Factory._registry:  # plugins load in every process
+        Factory.register_engine("troupe_shm", "troupe_vllm", "ShmEngine")

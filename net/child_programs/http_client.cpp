@@ -1,0 +1,106 @@
+#include "net/child_programs/http_client.hpp"
+
+#include "config/base/error.hpp"
+#include "net/base/defaults.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <algorithm>
+#include <exception>
+
+namespace troupe::net {
+
+namespace {
+
+namespace asio = boost::asio;
+
+using Hosts = asio::ip::tcp::resolver::results_type;
+
+/// The requests of one call, and the connections that carry them.
+class HttpRound {
+public:
+  HttpRound(const HttpUrl& url, const Hosts& hosts,
+            std::span<const HttpCall> calls, const HttpLimits& limits,
+            const HttpClient::OnReply& on_reply)
+    : url_(url),
+      hosts_(hosts),
+      calls_(calls),
+      limits_(limits),
+      on_reply_(on_reply) {}
+
+  asio::awaitable<void> lane(asio::io_context& io) {
+    HttpConnection connection(io, url_, hosts_);
+    while (next_ < calls_.size()) {
+      const auto i = next_++;
+      const auto reply = co_await connection.send(
+        calls_[i], HttpClock::now() + limits_.within);
+      ++num_ended_;
+      on_reply_(i, reply);
+    }
+  }
+  bool ended() const {
+    return num_ended_ == calls_.size();
+  }
+
+private:
+  const HttpUrl& url_;
+  const Hosts& hosts_;
+  std::span<const HttpCall> calls_;
+  const HttpLimits& limits_;
+  const HttpClient::OnReply& on_reply_;
+  std::size_t next_ = 0;
+  std::size_t num_ended_ = 0;
+};
+
+} // namespace
+
+void HttpClient::send_all(std::span<const HttpCall> calls,
+                          const HttpLimits& limits,
+                          const OnReply& on_reply) const {
+  boost::system::error_code unknown;
+  asio::io_context searching;
+  const Hosts hosts
+    = asio::ip::tcp::resolver(searching).resolve(url_.host, url_.port, unknown);
+  if (unknown)
+    throw FailureError({.code = Errc::bad_input,
+                        .who = name_,
+                        .what = url_.host + ": " + unknown.message(),
+                        .cause = ""});
+  HttpRound round(url_, hosts, calls, limits, on_reply);
+  asio::io_context io(1); // destroyed first: ends the lanes
+  const auto lanes = std::min(limits.connections, calls.size());
+  for (std::size_t lane = 0; lane < lanes; ++lane)
+    asio::co_spawn(io, round.lane(io), [](std::exception_ptr thrown) {
+      if (thrown)
+        std::rethrow_exception(thrown);
+    });
+  while (!round.ended()) {
+    io.run_one_for(kLivenessSlice);
+    if (limits.progress != nullptr)
+      limits.progress->fetch_add(1, std::memory_order_relaxed);
+    if (limits.stop != nullptr && *limits.stop)
+      throw FailureError({.code = Errc::aborted,
+                          .who = name_,
+                          .what = "the run ended while it answered",
+                          .cause = ""});
+  }
+}
+
+HttpReply HttpClient::send(const HttpCall& call,
+                           const HttpLimits& limits) const {
+  HttpReply taken;
+  send_all({&call, 1}, limits,
+           [&](std::size_t, const HttpReply& reply) { taken = reply; });
+  return taken;
+}
+
+std::string free_local_port() {
+  asio::io_context io;
+  const asio::ip::tcp::acceptor acceptor(io,
+                                         {asio::ip::address_v4::loopback(), 0});
+  return std::to_string(acceptor.local_endpoint().port());
+}
+
+} // namespace troupe::net

@@ -1,0 +1,107 @@
+"""Servers that generate (rollout.engine vllm): GRPO over a stand-in that speaks
+vLLM's routes and computes a true model, what it does wrong, and its death."""
+import json
+import pathlib
+import sys
+import unittest
+
+from support import Case, SOURCE, read_rows, until
+
+STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
+ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
+              "cluster.workers_per_node=1"]
+TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
+               "cluster.workers_per_node=1"]
+
+
+class Engines(Case):
+    def grpo(self, *overrides, server=True):
+        served = ["rollout.engine=vllm",
+                  f"rollout.server_command={sys.executable} -B {STAND_IN}"]
+        return ["train", "/dev/null", "workflow=grpo", "run.name=grpo",
+                "run.steps=2", "run.save_every=0",
+                "models.actor.path=data/base",
+                "models.actor.optimizer.lr=1e-3",
+                "data.train=data/prompts.jsonl", "data.batch_size=3",
+                "data.max_prompt_tokens=32", "rollout.n=2",
+                "rollout.max_new_tokens=5", "algorithm.kl_in=none",
+                "reward.kind=rule",
+                "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}",
+                *(served if server else []), *overrides]
+
+    def faulty(self, fault, *overrides, code=1):
+        self.environment |= {"VLLM_STAND_IN": fault,
+                             "VLLM_STAND_IN_COUNT": str(self.folder / "count")}
+        return self.troupe(*self.grpo(*ONE_DEVICE, *overrides), code=code)
+
+    def test_a_server_generates_with_the_weights_of_each_version(self):
+        self.troupe(*self.grpo(*ONE_DEVICE))
+        lines = self.metrics("grpo")
+        for step in (1, 2):
+            # checked before the first token, and again by what training computes
+            self.assertLess(lines[step]["rollout/engine_logprob_gap"], 1e-4)
+            self.assertLess(
+                lines[step]["training/rollout_probs_diff_mean"], 1e-4)
+            self.assertEqual(lines[step]["rollout/engine_restarts"], 0)
+        rows = read_rows(self.run_folder("grpo") / "samples.jsonl")
+        self.assertEqual(len(rows), 12)
+
+    def test_each_device_has_a_server_of_its_own(self):
+        self.troupe(*self.grpo(*TWO_DEVICES, "data.batch_size=4"))
+        logs = sorted(self.run_folder("grpo").glob("servers/*/server.log"))
+        self.assertEqual([log.parent.name for log in logs], ["0", "1"])
+        self.assertLess(
+            self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
+
+    def test_a_repeated_run_is_bit_identical_where_its_server_is(self):
+        outcomes = []
+        for name in ("a", "b"):
+            self.troupe(*self.grpo(*ONE_DEVICE, f"run.name={name}"))
+            outcomes.append(read_rows(self.run_folder(name) / "samples.jsonl"))
+        self.assertEqual(*outcomes)
+
+    def test_a_server_that_dies_is_started_again_and_the_run_goes_on(self):
+        self.faulty("die_at:4", code=0)
+        lines = self.metrics("grpo")
+        self.assertEqual(sum(line["rollout/engine_restarts"]
+                             for line in lines.values()), 1)
+        self.assertEqual(max(lines), 2)
+
+    def test_weights_that_a_server_does_not_take_end_the_run_by_name(self):
+        for fault, words in (
+                ("drop_tensor", ["/finish_weight_update", "missing"]),
+                ("refuse_update", ["/update_weights", "told to refuse"]),
+                ("old_weights", ["not those of the weights"]),
+                ("wrong_version", ["'old'"])):
+            # old_weights is found at step 2: the first update changes nothing
+            done = self.faulty(fault, f"run.name={fault}",
+                               "models.actor.optimizer.lr=1e-2")
+            for word in words:
+                self.assertIn(word, done.stderr + done.stdout, fault)
+
+    def test_a_server_command_that_fails_is_named_with_what_it_said(self):
+        done = self.troupe(
+            *self.grpo(*ONE_DEVICE, "rollout.server_command=echo no engine; false"),
+            code=1)
+        self.assertIn("no engine", done.stderr + done.stdout)
+
+    def test_what_servers_cannot_do_is_refused(self):
+        for overrides, code, words in (
+                (["rollout.stop=['x']"], 2, ["rollout.stop"]),
+                (["rollout.temperature=0.7"], 2, ["rollout.temperature"]),
+                (["rollout.server_command=null"], 2, ["rollout.server"]),
+                (["models.actor.lora.rank=2"], 2, ["lora.rank"]),
+                (["plan={calls: {actor_gen: {devices: 0-1, strategy: t2}}}"],
+                 3, ["calls.actor_gen"])):
+            done = self.troupe(
+                *self.grpo("cluster.devices_per_node=2",
+                           "cluster.workers_per_node=1", *overrides), code=code)
+            for word in words:
+                self.assertIn(word, done.stderr, overrides)
+        done = self.troupe(*self.grpo("rollout.server_command=x", server=False),
+                           code=2)
+        self.assertIn("rollout.engine", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+// Generation by a server in another process: tests/support/vllm_stand_in.py,
+// which computes the model that it is given, correctly or as it is told to.
+#include "config/base/error.hpp"
+#include "models/engine/engine.hpp"
+#include "models/servers/served_generation.hpp"
+
+#include "tests/support/models/engine_support.hpp"
+#include "tests/support/models/generation_support.hpp"
+#include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::models {
+namespace {
+
+using ::testing::HasSubstr;
+using troupe::testing::prompt_rows;
+
+class ServedGenerationTest : public ::testing::Test {
+protected:
+  ServedGenerationTest() {
+    testing::write_random_model(folder / "model", testing::small_shape(), 1);
+    engine = std::make_unique<Engine>(testing::actor_of(folder / "model"));
+    engine->load_weights();
+    options.max_new_tokens = 6;
+    options.stop_ids = {3};
+    change_weights();
+  }
+  /// Changes all weights, so that they are not those of the files any more.
+  void change_weights() {
+    const auto bytes = engine->weights();
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    for (float& value : values)
+      value *= 1.5F;
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    engine->weights_changed();
+  }
+  ServedSpec spec(const std::string& fault) const {
+    const auto port = net::free_local_port();
+    const auto stand_in
+      = support::source_folder() / "tests/support/vllm_stand_in.py";
+    return {
+      .server
+      = {.program = {.name = "stand-in",
+                     .argv = {"python3", "-B", stand_in.string(), "--model",
+                              (folder / "model").string(), "--port", port},
+                     .environment
+                     = {{"VLLM_STAND_IN", fault},
+                        {"VLLM_STAND_IN_COUNT", (folder / "count").string()}},
+                     .log = folder / "log"},
+         .url = {"127.0.0.1", port, "/"}}};
+  }
+  net::Rows generate(ServedGeneration& served, const std::string& version) {
+    const std::vector<ResponseBatch> batches{
+      {&prompts, StepId{1}, options.max_new_tokens}};
+    net::Rows made;
+    served.generate(*engine, version, batches, options, context,
+                    {.on_batch = [&](std::size_t, net::Rows rows) {
+                      made = std::move(rows);
+                    }});
+    return made;
+  }
+  /// Returns the largest difference of the rows' log-probabilities from those
+  /// that the engine computes of the same tokens.
+  double gap_of(const net::Rows& rows) {
+    const auto ours = engine->infer("logprobs", rows, context);
+    const auto here = ours.at("logprobs").as<float>();
+    const auto there = rows.at("logprobs").as<float>();
+    double gap = 0;
+    for (std::size_t i = 0; i < here.size(); ++i)
+      gap = std::max(gap, std::abs(double{here[i]} - double{there[i]}));
+    return gap;
+  }
+  std::string failure_with(const std::string& fault) {
+    ServedGeneration served(spec(fault));
+    try {
+      generate(served, "1");
+    } catch (const FailureError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+
+  const support::TempFolder folder;
+  std::unique_ptr<Engine> engine;
+  const net::Rows prompts = prompt_rows({{4, 5, 6}, {7, 8}, {4, 5, 6}});
+  GenerateOptions options;
+  RunContext context;
+};
+
+TEST_F(ServedGenerationTest, TokensAreOfTheWeightsOfEachVersion) {
+  ServedGeneration served(spec(""));
+  const auto first = generate(served, "1");
+  EXPECT_EQ(first.num_samples(), 3U);
+  EXPECT_LT(gap_of(first), 1e-4);
+  const auto report = served.take_report();
+  EXPECT_LT(report.gap.value(), 1e-4);
+  EXPECT_GT(report.updated_bytes, 0U);
+  EXPECT_EQ(report.restarts, 0U);
+  generate(served, "1");
+  EXPECT_FALSE(served.take_report().gap); // it has that version already
+  change_weights();
+  EXPECT_LT(gap_of(generate(served, "2")), 1e-4);
+}
+
+TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
+  ServedGeneration served(spec("die_at:3"));
+  const auto rows = generate(served, "1");
+  EXPECT_EQ(rows.num_samples(), 3U);
+  EXPECT_LT(gap_of(rows), 1e-4);
+  EXPECT_EQ(served.take_report().restarts, 1U);
+}
+
+TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
+  EXPECT_THAT(failure_with("drop_tensor"), HasSubstr("missing"));
+  EXPECT_THAT(failure_with("refuse_update"), HasSubstr("told to refuse"));
+  EXPECT_THAT(failure_with("old_weights"),
+              HasSubstr("not those of the weights"));
+  EXPECT_THAT(failure_with("wrong_version"), HasSubstr("weights 'old'"));
+}
+
+TEST_F(ServedGenerationTest, AProgramThatIsNoServerIsNamedWithItsLastLine) {
+  auto wrong = spec("");
+  wrong.server.program.argv = {"/bin/sh", "-c", "echo no such model; exit 3"};
+  ServedGeneration served(wrong);
+  try {
+    generate(served, "1");
+    FAIL() << "nothing was thrown";
+  } catch (const FailureError& error) {
+    EXPECT_THAT(error.failure().cause, HasSubstr("exit code 3"));
+    EXPECT_THAT(error.failure().cause, HasSubstr("no such model"));
+  }
+}
+
+} // namespace
+} // namespace troupe::models

@@ -1,0 +1,62 @@
+// The memory file that a server takes a model from, read as the server does.
+#include "models/parallel/parameters.hpp"
+#include "models/servers/sent_weights.hpp"
+#include "net/base/sha256.hpp"
+
+#include "tests/support/models/small_shape.hpp"
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace troupe::models {
+namespace {
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
+  Parameters parameters(troupe::parameters(testing::small_shape()),
+                        /*trainable=*/false);
+  float value = 0;
+  for (float& number : parameters.plane(Plane::weight))
+    number = value += 1;
+  SentWeights weights;
+  weights.take(parameters);
+  const auto file = read_all(weights.path());
+  ASSERT_EQ(weights.tensors().size(), parameters.shapes().size());
+  for (const auto& tensor : weights.tensors()) {
+    const auto at = static_cast<std::size_t>(parameters.find(tensor.name));
+    const auto& shape = parameters.shapes().at(at);
+    const auto size
+      = static_cast<std::size_t>(shape.num_elements()) * sizeof(float);
+    ASSERT_LE(tensor.offset + size, file.size());
+    float first = 0;
+    std::memcpy(&first, file.data() + tensor.offset, sizeof first);
+    EXPECT_EQ(first, static_cast<float>(parameters.offset(at) + 1));
+    EXPECT_EQ(tensor.sha256, net::sha256_hex(std::as_bytes(
+                               std::span(file).subspan(tensor.offset, size))));
+    EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
+  }
+}
+
+TEST(SentWeights, ALaterVersionReplacesTheFirst) {
+  Parameters parameters(troupe::parameters(testing::small_shape()),
+                        /*trainable=*/false);
+  SentWeights weights;
+  weights.take(parameters);
+  const auto before = weights.tensors();
+  const auto path = weights.path();
+  std::ranges::fill(parameters.plane(Plane::weight), 2.0F);
+  weights.take(parameters);
+  EXPECT_EQ(weights.path(), path);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    EXPECT_NE(weights.tensors()[i].sha256, before[i].sha256);
+}
+
+} // namespace
+} // namespace troupe::models

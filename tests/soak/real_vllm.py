@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""GRPO whose responses come from the real vLLM for CPUs (make engines): weights
+of each version verified, a server killed in the middle, a repeated run.
+
+    TROUPE_BUILD=build tests/soak/real_vllm.py"""
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE.parent / "e2e"), str(HERE.parent / "support")]
+from support import Case, SOURCE, until  # noqa: E402 (its folder is above)
+from tiny_qwen3 import write_tiny_qwen3  # noqa: E402
+
+PYTHON = SOURCE / ".deps/engines/bin/python"
+STARTS_WITHIN_S = 600  # beside other programs; 30 s on a quiet machine
+
+
+@unittest.skipUnless(PYTHON.exists(), "no .deps/engines; run `make engines`")
+class RealVllm(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        write_tiny_qwen3(cls.shared_folder / "base", cls.shared_folder / "qwen3")
+
+    def grpo(self, *overrides):
+        return ["train", "/dev/null", "workflow=grpo", "run.name=grpo",
+                "run.steps=4", "run.save_every=0", "plan=single",
+                "cluster.devices_per_node=1", "cluster.workers_per_node=1",
+                "cluster.env={VLLM_CPU_OMP_THREADS_BIND: '1'}",
+                "models.actor.path=data/qwen3",
+                "models.actor.optimizer.lr=1e-3",
+                "data.train=data/prompts.jsonl", "data.batch_size=4",
+                "data.max_prompt_tokens=32", "rollout.n=4",
+                "rollout.max_new_tokens=12", "algorithm.kl_in=none",
+                "reward.kind=rule",
+                "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}",
+                "rollout.engine=vllm",
+                f"rollout.server_command={PYTHON} -m "
+                "vllm.entrypoints.openai.api_server --enforce-eager", *overrides]
+
+    def engine_cores(self):
+        """Processes of this run's servers that draw tokens: those in the group
+        of a server that was started with this test's model."""
+        groups, cores = set(), {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes()
+                group = os.getpgid(int(entry.name))
+                if b"api_server" in words and b"data/qwen3" in words:
+                    groups.add(group)
+                if words.startswith(b"VLLM::EngineCore"):
+                    cores[int(entry.name)] = group
+        return [pid for pid, group in cores.items() if group in groups]
+
+    def check(self, lines):
+        for line in lines.values():
+            self.assertLess(line["training/rollout_probs_diff_mean"], 1e-4)
+        gaps = [line["rollout/engine_logprob_gap"] for line in lines.values()]
+        self.assertLess(max(gaps), 1e-4)
+        print("gaps", gaps, "updates",
+              [line["rollout/engine_update_s"] for line in lines.values()])
+
+    def test_grpo_trains_with_vllm(self):
+        self.troupe(*self.grpo(), seconds=STARTS_WITHIN_S)
+        self.check(self.metrics("grpo"))
+
+    def test_a_killed_server_is_started_again(self):
+        run = self.start(*self.grpo("run.steps=30"))
+        self.wait_for_step("grpo", 2, seconds=STARTS_WITHIN_S)
+        pid, = until(self.engine_cores, "an engine core")
+        os.kill(pid, signal.SIGKILL)
+        done = run.finish(STARTS_WITHIN_S)
+        self.assertEqual(done.code, 0, done.err)
+        lines = self.metrics("grpo")
+        self.assertEqual(sum(line["rollout/engine_restarts"]
+                             for line in lines.values()), 1)
+        self.check(lines)
+
+
+if __name__ == "__main__":
+    unittest.main()

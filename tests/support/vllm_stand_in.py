@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""A stand-in for vLLM's server: the routes that Troupe uses, over a true model.
+
+usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
+
+Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
+the weights that it was given, and checks those weights as our plugin does. The
+environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update,
+drop_tensor, old_weights, wrong_logprobs, wrong_version, error_at, die_at, slow."""
+import hashlib
+import http.server
+import json
+import math
+import operator
+import os
+import pathlib
+import random
+import struct
+import sys
+import threading
+import time
+
+
+def stored_tensors(file):
+    data = pathlib.Path(file).read_bytes()
+    length, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    for name, tensor in header.items():
+        begin, end = tensor["data_offsets"]
+        yield name, tensor["shape"], data[8 + length + begin:8 + length + end]
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def dot(a, b):
+    return sum(map(operator.mul, a, b))
+
+
+def times(rows, vector):
+    return [dot(row, vector) for row in rows]
+
+
+class Model:
+    """A decoder of one sequence at a time, in double precision."""
+
+    def __init__(self, config, tensors):
+        self.config, self.tensors = config, {}
+        for name, (shape, data) in tensors.items():
+            values = floats(data)
+            self.tensors[name] = values if len(shape) == 1 else [
+                values[i:i + shape[1]] for i in range(0, len(values), shape[1])]
+        self.heads = config["num_attention_heads"]
+        self.kv_heads = config.get("num_key_value_heads", self.heads)
+        self.width = config.get("head_dim") or config["hidden_size"] // self.heads
+        theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+        half = self.width // 2
+        self.rates = [theta ** (-i / half) for i in range(half)]
+
+    def norm(self, vector, weight):
+        scale = 1 / math.sqrt(dot(vector, vector) / len(vector)
+                              + self.config["rms_norm_eps"])
+        return [v * scale * w for v, w in zip(vector, weight)]
+
+    def rotated(self, head, position, norm):
+        if norm in self.tensors:
+            head = self.norm(head, self.tensors[norm])
+        half, out = self.width // 2, list(head)
+        for i, rate in enumerate(self.rates):
+            c, s = math.cos(position * rate), math.sin(position * rate)
+            out[i] = head[i] * c - head[i + half] * s
+            out[i + half] = head[i + half] * c + head[i] * s
+        return out
+
+    def split(self, vector, count):
+        return [vector[i * self.width:(i + 1) * self.width] for i in range(count)]
+
+    def attention(self, layer, x, cache, position):
+        p = f"model.layers.{layer}.self_attn."
+        of = self.tensors
+        heads = [self.rotated(h, position, p + "q_norm.weight") for h in
+                 self.split(times(of[p + "q_proj.weight"], x), self.heads)]
+        keys = [self.rotated(h, position, p + "k_norm.weight") for h in
+                self.split(times(of[p + "k_proj.weight"], x), self.kv_heads)]
+        values = self.split(times(of[p + "v_proj.weight"], x), self.kv_heads)
+        cache.append((keys, values))
+        out, share = [], self.heads // self.kv_heads
+        for h, query in enumerate(heads):
+            scores = [dot(query, k[h // share]) / math.sqrt(self.width)
+                      for k, _ in cache]
+            top = max(scores)
+            weights = [math.exp(s - top) for s in scores]
+            total = sum(weights)
+            columns = zip(*(v[h // share] for _, v in cache))
+            out += [dot(weights, column) / total for column in columns]
+        return times(of[p + "o_proj.weight"], out)
+
+    def mlp(self, layer, x):
+        p = f"model.layers.{layer}.mlp."
+        gate = times(self.tensors[p + "gate_proj.weight"], x)
+        up = times(self.tensors[p + "up_proj.weight"], x)
+        inner = [g / (1 + math.exp(-g)) * u for g, u in zip(gate, up)]
+        return times(self.tensors[p + "down_proj.weight"], inner)
+
+    def step(self, token, caches):
+        """Feeds a token; the log-probabilities of the next one."""
+        x = list(self.tensors["model.embed_tokens.weight"][token])
+        position = len(caches[0])
+        for layer, cache in enumerate(caches):
+            p = f"model.layers.{layer}."
+            inner = self.norm(x, self.tensors[p + "input_layernorm.weight"])
+            x = [a + b for a, b in
+                 zip(x, self.attention(layer, inner, cache, position))]
+            inner = self.norm(x, self.tensors[p + "post_attention_layernorm.weight"])
+            x = [a + b for a, b in zip(x, self.mlp(layer, inner))]
+        x = self.norm(x, self.tensors["model.norm.weight"])
+        head = self.tensors.get("lm_head.weight",
+                                self.tensors["model.embed_tokens.weight"])
+        logits = times(head, x)
+        top = max(logits)
+        total = top + math.log(sum(math.exp(v - top) for v in logits))
+        return [v - total for v in logits]
+
+    def empty(self):
+        return [[] for _ in range(self.config["num_hidden_layers"])]
+
+
+class Server:
+    """State and answers, one at a time; HTTP is in Handler."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.config = json.loads((self.folder / "config.json").read_text())
+        self.wanted = {}
+        for file in sorted(self.folder.glob("*.safetensors")):
+            for name, shape, data in stored_tensors(file):
+                self.wanted[name] = (shape, data)
+        self.model = Model(self.config, self.wanted)
+        self.version, self.paused, self.update = "default", False, None
+        self.prefixes = {}
+        word, _, number = os.environ.get("VLLM_STAND_IN", "").partition(":")
+        self.fault, self.fault_at = word, int(number or 1)
+        # counts over all starts of this server: a fault strikes once
+        self.counter = pathlib.Path(os.environ.get("VLLM_STAND_IN_COUNT", "/dev/null"))
+        self.lock, self.resumed = threading.Lock(), threading.Condition()
+
+    def count(self):
+        if str(self.counter) == "/dev/null":
+            return 0
+        with open(self.counter, "a+b") as file:
+            file.write(b".")
+            return file.tell()
+
+    # -- weights -------------------------------------------------------------
+
+    def init_weight_transfer_engine(self, body):
+        return {}
+
+    def start_weight_update(self, body):
+        if self.update is not None:
+            raise ValueError("a weight update is open already")
+        self.update = {}
+        return {}
+
+    def update_weights(self, body):
+        info = body["update_info"]
+        if self.fault == "refuse_update":
+            self.update = None
+            raise ValueError("told to refuse")
+        with open(info["path"], "rb") as file:
+            memory = file.read()
+        for name, dtype, shape, offset, sha256 in info["tensors"]:
+            size = 4 * math.prod(shape)
+            data = memory[offset:offset + size]
+            if self.wanted.get(name, (None,))[0] != shape or dtype != "F32":
+                self.update = None
+                raise ValueError(f"{name}: its shape is {shape}")
+            if hashlib.sha256(data).hexdigest() != sha256:
+                self.update = None
+                raise ValueError(f"{name}: its checksum differs")
+            self.update[name] = (shape, data)
+        if self.fault == "drop_tensor":
+            self.update.popitem()
+        return {}
+
+    def finish_weight_update(self, body):
+        missing = sorted(self.wanted.keys() - self.update.keys())
+        if missing:
+            raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
+        if self.fault != "old_weights":
+            self.model = Model(self.config, self.update)
+        self.update, self.version, self.prefixes = None, body["weight_version"], {}
+        return {}
+
+    # -- generation ----------------------------------------------------------
+
+    def prompt(self, ids, wants_logprobs):
+        """Caches and log-probabilities after a prompt; those in between too."""
+        key = tuple(ids)
+        if not wants_logprobs and key in self.prefixes:
+            caches, after = self.prefixes[key]
+            return [list(cache) for cache in caches], after, []
+        caches, given, after = self.model.empty(), [None], None
+        for i, token in enumerate(ids):
+            after = self.model.step(token, caches)
+            if wants_logprobs and i + 1 < len(ids):
+                given.append({str(ids[i + 1]): {"logprob": after[ids[i + 1]]}})
+        self.prefixes[key] = ([list(cache) for cache in caches], after)
+        return caches, after, given
+
+    def draw(self, logprobs, params, drawing, made):
+        logprobs = list(logprobs)
+        if made < params.get("min_tokens", 0):
+            for stop in params.get("stop_token_ids", []):
+                logprobs[stop] = -math.inf
+        if params.get("temperature", 1) == 0:
+            return max(range(len(logprobs)), key=logprobs.__getitem__)
+        weights = [math.exp(v / params.get("temperature", 1)) for v in logprobs]
+        return drawing.choices(range(len(weights)), weights)[0]
+
+    def generate(self, body):
+        count = self.count()
+        if self.fault == "die_at" and count == self.fault_at:
+            os._exit(9)
+        if self.fault == "error_at" and count == self.fault_at:
+            raise RuntimeError("EngineCore encountered an issue")
+        params, ids = body["sampling_params"], body["token_ids"]
+        if any(not 0 <= token < self.config["vocab_size"] for token in ids):
+            raise LookupError("a token id is out of the vocabulary")
+        caches, after, given = self.prompt(ids, "prompt_logprobs" in params)
+        drawing, out, content = random.Random(params.get("seed")), [], []
+        reason, shift = "length", 0.5 if self.fault == "wrong_logprobs" else 0
+        while len(out) < params["max_tokens"]:
+            token = self.draw(after, params, drawing, len(out))
+            out.append(token)
+            content.append({"token_id": token, "logprob": after[token] - shift})
+            if token in params.get("stop_token_ids", []):
+                reason = "stop"
+                break
+            if len(out) < params["max_tokens"]:
+                after = self.model.step(token, caches)
+        if self.fault == "slow":
+            time.sleep(self.fault_at)
+        version = "old" if self.fault == "wrong_version" else self.version
+        return {"request_id": body.get("request_id"),
+                "prompt_logprobs": given or None,
+                "choices": [{"index": 0, "finish_reason": reason, "token_ids": out,
+                             "weight_versions": [{"version": version, "start": 0,
+                                                  "end": len(out)}],
+                             "logprobs": {"content": content}}]}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, value):
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        if self.path == "/health":
+            return self.answer(200, {})
+        if self.path == "/weight_info":
+            return self.answer(200, {"weight_version": self.server.state.version})
+        return self.answer(404, {"error": {"message": "no such route"}})
+
+    def do_POST(self):
+        state = self.server.state
+        text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.loads(text) if text.strip() else {}
+        route = self.path.partition("?")[0]
+        if route in ("/pause", "/resume"):
+            with state.resumed:
+                state.paused = route == "/pause"
+                state.resumed.notify_all()
+            return self.answer(200, {"status": "paused" if state.paused else "resumed"})
+        names = ["init_weight_transfer_engine", "start_weight_update",
+                 "update_weights", "finish_weight_update"]
+        work = {"/" + name: getattr(state, name) for name in names}
+        work["/inference/v1/generate"] = state.generate
+        if route not in work:
+            return self.answer(404, {"error": {"message": "no such route"}})
+        if route.startswith("/inference"):
+            with state.resumed:
+                state.resumed.wait_for(lambda: not state.paused)
+        try:
+            with state.lock:
+                value = work[route](body)
+        except LookupError as error:
+            return self.answer(400, {"error": {"message": str(error)}})
+        except Exception as error:
+            return self.answer(500, {"error": {"message": str(error)}})
+        return self.answer(200, value)
+
+    def log_message(self, *args):
+        pass
+
+
+def main():
+    options = dict(zip(sys.argv[1:], sys.argv[2:]))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", int(options["--port"])), Handler)
+    server.daemon_threads = True
+    server.state = Server(options["--model"])
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
