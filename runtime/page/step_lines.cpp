@@ -10,7 +10,7 @@ namespace troupe::runtime {
 namespace {
 
 constexpr std::string_view opening = R"({"step":)";
-/// What is read one line after the other is at most this much, and two lines.
+/// The part of the file that is read line by line, besides two lines.
 constexpr std::streamoff scanned_bytes = 1 << 16;
 constexpr std::size_t head_bytes = 32;
 

@@ -53,7 +53,7 @@ export function compareSource(state, added) {
   const said = el('span', { class: 'bad', role: 'alert' }, state.compareError);
   /** @type {(why: string) => void} */
   const say = (why) => { state.compareError = why; said.textContent = why; if (!why) added(); };
-  const address = el('input', { class: 'wide', type: 'url', placeholder: 'address of another run\u2019s page', 'aria-label': 'address of another run\u2019s page', autocomplete: 'off' });
+  const address = el('input', { class: 'wide', type: 'text', inputmode: 'url', placeholder: 'address of another run\u2019s page', 'aria-label': 'address of another run\u2019s page', autocomplete: 'off' });
   const file = el('input', { type: 'file', accept: '.html', 'aria-label': 'report of another run' });
   file.addEventListener('change', async () => { if (file.files?.[0]) say(await besideReport(state, file.files[0])); });
   const form = el('form', { class: 'bar' }, address, el('button', {}, 'compare'), el('label', { class: 'together' }, 'or a report ', file), said);
