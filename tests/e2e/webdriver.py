@@ -94,7 +94,7 @@ class Browser(contextlib.AbstractContextManager):
 class Chromium(Browser):
     programs = ("chromium", "chromedriver")
 
-    def __init__(self, width=1280, height=900, dark=False, phone=None):
+    def __init__(self, width=1280, height=900, dark=False, phone=None, ratio=3):
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(
@@ -109,7 +109,7 @@ class Chromium(Browser):
         options = {"args": arguments}
         if phone:
             options["mobileEmulation"] = {"deviceMetrics": {
-                "width": phone[0], "height": phone[1], "pixelRatio": 3,
+                "width": phone[0], "height": phone[1], "pixelRatio": ratio,
                 "touch": True}}
         made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome",

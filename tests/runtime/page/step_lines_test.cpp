@@ -28,6 +28,16 @@ protected:
     return text;
   }
 
+  /// Those of the lines that are of the step, found one after the other.
+  std::string lines_with(const std::vector<std::uint32_t>& steps,
+                         std::uint32_t step) const {
+    std::string found;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i] == step)
+        found += lines_[i];
+    return found;
+  }
+
   test::TempFolder temp_;
   std::filesystem::path file_ = temp_.path() / "samples.jsonl";
   std::vector<std::string> lines_;
@@ -42,11 +52,7 @@ TEST_F(StepLines, AreThoseThatAReaderOfTheWholeFileFinds) {
         steps.insert(steps.end(), 4, step);
     written(steps, longest);
     for (std::uint32_t step = 0; step <= 121; ++step) {
-      std::string wanted;
-      for (std::size_t i = 0; i < steps.size(); ++i)
-        if (steps[i] == step)
-          wanted += lines_[i];
-      EXPECT_EQ(lines_of_step(file_, step, plenty), wanted)
+      EXPECT_EQ(lines_of_step(file_, step, plenty), lines_with(steps, step))
         << step << ", lines of up to " << longest;
     }
   }

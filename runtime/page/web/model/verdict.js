@@ -12,6 +12,7 @@ import { clockText, countOf, countText, percentText, roughTime, short } from './
  * A word and its sentences: the answer to one question.
  * @typedef {{ word: string, text: string, mood: Mood | '' }} Answer
  */
+/** @typedef {import('./story.js').Episode} Episode */
 /** @typedef {{ mood: Mood, fine: Answer, fast: Answer, why: Answer, failed: Answer }} Verdict */
 /** @typedef {{ call: string, ns: number, share: number }} PathShare */
 
@@ -96,18 +97,18 @@ function busyShare(model, steps) {
 /**
  * Returns the step after which a live run went on from a failure, if that was
  * among the newest steps; 0: there is none.
- * @param {Model} model
+ * @param {Model} model @param {Episode[]} episodes
  */
-function recoveredAt(model) {
-  const last = story(model).findLast((e) => e.again && e.backTo > 0);
+function recoveredAt(model, episodes) {
+  const last = episodes.findLast((e) => e.again && e.backTo > 0);
   return last && model.live() && model.newestStep() - last.backTo < NEWEST ? last.backTo : 0;
 }
 
 /**
  * What is wrong with a run that goes on or has ended well; null: nothing.
- * @param {Model} model @returns {Answer | null}
+ * @param {Model} model @param {Episode[]} episodes @returns {Answer | null}
  */
-function degraded(model) {
+function degraded(model, episodes) {
   /** @type {MetricsRow} */
   const last = model.metrics.at(-1) || { step: 0 };
   const broken = Object.keys(last).find((name) => /^(actor|critic|train)\//.test(name) && (last[name] === null || Number.isNaN(last[name])));
@@ -117,7 +118,7 @@ function degraded(model) {
   const times = valuesOf(model.metrics.slice(WARM_UP), 'timing_s/step');
   const now = median(times.slice(-NEWEST)), before = median(times.slice(0, -NEWEST));
   if (times.length > 2 * NEWEST && now > SLOWER_RATIO * before) return { mood: 'warn', word: 'Degraded.', text: `Slower than before: ${roughTime(before * 1e9)} a step until step ${last.step - NEWEST}.` };
-  const again = recoveredAt(model);
+  const again = recoveredAt(model, episodes);
   return again ? { mood: 'warn', word: 'Degraded.', text: `It went on with step ${again} after a failure.` } : null;
 }
 
@@ -134,14 +135,14 @@ function trend(model) {
   return `${word} ${short(last[name] ?? NaN)}, ${countOf(last.step - before.step, 'step')} before ${short(before[name] ?? NaN)}.`;
 }
 
-/** @param {Model} model @param {boolean} stall @returns {Answer} */
-function isItFine(model, stall) {
+/** @param {Model} model @param {boolean} stall @param {Episode[]} episodes @returns {Answer} */
+function isItFine(model, stall, episodes) {
   const { status } = model, state = status?.state ?? '';
   if (state === 'recovering') return { mood: 'warn', word: 'Degraded.', text: `Recovering${status?.last_failure ? ` from: ${status.last_failure}` : ''}.` };
   if (status && /failed|lost/.test(state)) return { mood: 'bad', word: 'Failed.', text: `${state === 'lost' ? 'Its process is gone' : 'It ended'} in step ${status.step + 1}.` };
   if (stall) return { mood: 'bad', word: 'Stalled.', text: 'No worker makes progress.' };
   const word = state === 'done' ? 'Done.' : /stopped|interrupted/.test(state) ? 'Stopped.' : state === 'stopping' ? 'Stopping.' : 'Healthy.';
-  return degraded(model) ?? { mood: 'good', word, text: trend(model) };
+  return degraded(model, episodes) ?? { mood: 'good', word, text: trend(model) };
 }
 
 /** @param {Model} model @param {number[]} steps @returns {Answer} */
@@ -173,9 +174,9 @@ function whyNotFaster(model, steps) {
   return { mood: '', word, text: parts.join(' ') };
 }
 
-/** @param {Model} model @returns {Answer} */
-function whatFailed(model) {
-  const { status } = model, episodes = story(model), last = episodes.at(-1);
+/** @param {Model} model @param {Episode[]} episodes @returns {Answer} */
+function whatFailed(model, episodes) {
+  const { status } = model, last = episodes.at(-1);
   if (!last) return { mood: '', word: status?.last_failure ? 'Failed.' : 'Nothing failed.', text: status?.last_failure ?? '' };
   const time = Date.parse(last.time ?? '');
   const when = [Number.isFinite(time) ? clockText(time).slice(0, 19) : '', last.reached ? `step ${last.reached}` : ''].filter(Boolean).join(', ');
@@ -190,9 +191,10 @@ function whatFailed(model) {
  * @param {Model} model @returns {Verdict}
  */
 export function verdict(model, stall = false) {
-  const fine = isItFine(model, stall);
+  const episodes = story(model);
+  const fine = isItFine(model, stall, episodes);
   const steps = newestSteps(model).filter((s) => model.isWhole(s));
-  return { mood: fine.mood || 'good', fine, fast: howFast(model, steps), why: whyNotFaster(model, steps), failed: whatFailed(model) };
+  return { mood: fine.mood || 'good', fine, fast: howFast(model, steps), why: whyNotFaster(model, steps), failed: whatFailed(model, episodes) };
 }
 
 /**

@@ -226,7 +226,7 @@ test('search finds steps, tasks, actors, messages and samples', () => {
 });
 
 test('an address shows what was seen', () => {
-  const view = { tab: 'waits', task: 'actor_train', device: 'device 1', step: 12, from: 1.5, to: 2.25, kind: 'run' };
+  const view = { tab: 'waits', task: 'actor_train', device: 'device 1', step: 12, from: 1.5, to: 2.25, kind: 'run', search: 'a b', sample: '60.3', reward: '1..', diff: '..60' };
   assert.deepEqual(readAddress(writeAddress(view)), view);
   assert.equal(writeAddress({ tab: '', step: 0 }), '');
   assert.deepEqual(readAddress('#step=x&tab='), {});
