@@ -1,11 +1,12 @@
 """Makes the pictures of docs/page.md and the README: the page of a PPO run, live
-and once it has ended, after a recovery.
+and once it has ended, after a recovery, beside another run, and on a phone.
 
     python3 -B docs/picture.py [FOLDER]
 
 FOLDER (default: here) holds the models of `make run` under runs/. A run named
-"picture" is trained there with the demo's settings; one of its workers is killed
-on the way. Needs the packages chromium, chromium-driver.
+"picture" is trained there with the demo's settings, of which one worker is killed
+on the way, and "verl" with another plan. Needs the packages chromium,
+chromium-driver.
 """
 import json
 import os
@@ -19,14 +20,21 @@ import time
 TOP = pathlib.Path(__file__).resolve().parent.parent
 TROUPE = pathlib.Path(os.environ.get("TROUPE", TOP / "build/troupe")).resolve()
 sys.path.insert(0, str(TOP / "tests/e2e"))
+sys.path.insert(0, str(TOP / "docs"))
+import small_png  # noqa: E402
 import webdriver  # noqa: E402
 
 LIVE_AT, KILL_AT, STEPS = 40, 60, 120
-MOST_BYTES = 300 * 1024
+OTHER = ["run.name=verl", "run.resume=fresh", "run.steps=60", "run.save_every=0",
+         "plan=verl", "algorithm.kl_coef=0.05"]
+MOST_BYTES = 120 * 1024
 SETTINGS = ["run.name=picture", "run.resume=fresh", f"run.steps={STEPS}",
             "run.save_every=20"]
 FIT = "document.getElementById('fit').click();"
 TAB = "[...document.querySelectorAll('#tabs button')].find((b) => b.dataset.tab === '{}').click();"
+SEARCH = ("const box = document.getElementById('search'); box.value = 'rew_inf';"
+          "box.dispatchEvent(new Event('input'));")
+DIFF = ("Object.assign(window.troupe.state.samples, {diff: true, from: 1});")
 # name -> what is done before the picture is taken, and whether it is dark
 VIEWS = {
     "page_run": (FIT + TAB.format("failures") + "window.scrollTo(0, 300);", False),
@@ -41,14 +49,19 @@ VIEWS = {
                   "timeline.pick({clientX: 1000, clientY: 500});"
                   "delete timeline.at;", False),
     "page_curves": (TAB.format("curves"), True),
+    "page_search": (SEARCH, False),
+    "page_samples": (DIFF + TAB.format("samples"), False),
+    "page_compare": (TAB.format("compare"), False),
 }
 
 
 def take(name, browser):
-    browser.picture(TOP / f"docs/{name}.png")
+    file = TOP / f"docs/{name}.png"
+    browser.picture(file)
+    file.write_bytes(small_png.small_png(file.read_bytes()))
     if errors := browser.errors():
         raise SystemExit(f"error: the page says {errors}")
-    size = (TOP / f"docs/{name}.png").stat().st_size
+    size = file.stat().st_size
     if size > MOST_BYTES:
         raise SystemExit(f"error: docs/{name}.png: {size} bytes, expected at most "
                          f"{MOST_BYTES}")
@@ -57,14 +70,18 @@ def take(name, browser):
 
 def opened(url, dark=False):
     browser = webdriver.Chromium(dark=dark)
-    browser.open(url)
     browser.fit(1280, 800)
+    settle(browser, url)
+    return browser
+
+
+def settle(browser, url):
+    browser.open(url)
     for _ in range(200):
         if browser.run("return !document.body.classList.contains('loading')"):
             break
         time.sleep(0.05)
     time.sleep(2)  # events are on their way to the page
-    return browser
 
 
 def train(folder):
@@ -93,10 +110,16 @@ def main():
         raise SystemExit(f"error: {reason}; try apt-get install chromium-driver")
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     train(folder)
-    serve = subprocess.Popen([TROUPE, "trace", "serve", "runs/picture"], cwd=folder,
+    subprocess.run([TROUPE, "train", TOP / "examples/tiny/ppo.yaml", *OTHER],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    serve = subprocess.Popen([TROUPE, "trace", "serve", "runs/picture", "runs/verl"],
+                             cwd=folder,
                              stdout=subprocess.PIPE, text=True)
     url = serve.stdout.readline().strip()
     try:
+        with webdriver.Chromium(phone=webdriver.UPRIGHT, ratio=1) as browser:
+            settle(browser, url)
+            take("page_phone", browser)
         for name, (script, dark) in VIEWS.items():
             with opened(url, dark) as browser:
                 browser.run(script)

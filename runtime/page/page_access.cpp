@@ -34,18 +34,44 @@ std::string value_of(std::string_view text, char separator,
   return "";
 }
 
+std::string_view without_port(std::string_view host) {
+  const auto colon = host.rfind(':');
+  return colon == std::string_view::npos || host.ends_with(']')
+           ? host
+           : host.substr(0, colon);
+}
+
+bool is_loopback_name(std::string_view name) {
+  return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+}
+
+/// Returns whether `origin` is a page of the same host, at another port: it may
+/// compare its run with this one, if it knows this page's token.
+bool is_page_beside(std::string_view origin, std::string_view host) {
+  constexpr std::string_view scheme = "http://";
+  if (!origin.starts_with(scheme))
+    return false;
+  const auto name = without_port(origin.substr(scheme.size()));
+  const auto own = without_port(host);
+  return name == own || (is_loopback_name(name) && is_loopback_name(own));
+}
+
 } // namespace
 
 std::string PageAccess::refuse(const HttpRequest& request,
                                std::uint16_t port) const {
   const auto origin = field_of(request, http::field::origin);
   const auto host = field_of(request, http::field::host);
-  if (!origin.empty() && origin != "http://" + std::string(host))
+  const bool is_own = origin.empty() || origin == "http://" + std::string(host);
+  if (!is_own
+      && !(is_page_beside(origin, host) && path_of(request) == "/events"))
     return "this page belongs to another site";
   const auto query = query_of(request);
   const auto cookies = field_of(request, http::field::cookie);
   if (net::same_token(value_of(query, '&', token_name), token_)
-      || net::same_token(value_of(cookies, ';', cookie_name(port)), token_))
+      || (is_own
+          && net::same_token(value_of(cookies, ';', cookie_name(port)),
+                             token_)))
     return "";
   return "the address needs the page's ?token=..; `troupe status RUN` prints "
          "it";

@@ -17,7 +17,9 @@ class PageAccess {
 public:
   explicit PageAccess(std::string token) : token_(std::move(token)) {}
 
-  /// Returns why a request to this port is refused; empty: it is not.
+  /// Returns why a request to this port is refused; empty: it is not. Another
+  /// page of this host gets the run's events with the token in its address; a
+  /// cookie, which browsers send by themselves, does not suffice for it.
   std::string refuse(const HttpRequest& request, std::uint16_t port) const;
   /// Returns the header that makes a browser send the token by itself. Its name
   /// has the port: browsers share cookies between all ports of a host.

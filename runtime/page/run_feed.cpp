@@ -1,5 +1,6 @@
 #include "runtime/page/run_feed.hpp"
 
+#include "runtime/page/step_lines.hpp"
 #include "runtime/trace/run_graph.hpp"
 
 #include <nlohmann/json.hpp>
@@ -53,6 +54,8 @@ std::vector<FeedMessage> RunFeed::next() {
   for (auto& lines : lines_)
     if (lines.file)
       add_lines(lines);
+  for (const auto step : std::exchange(samples_of_, {}))
+    add_samples_of(step);
   add_status();
   if (!loaded_)
     add_loading();
@@ -84,6 +87,15 @@ void RunFeed::add_lines(Lines& lines) {
     if (const auto tokens = tokens_.next(text); !tokens.empty())
       add_text("tokens", tokens);
   add_text(lines.type, text);
+}
+
+/// Adds the samples of a step, even if there are none: the viewer waits.
+void RunFeed::add_samples_of(std::uint32_t step) {
+  const auto text
+    = lines_of_step(folder_.samples_file(), step, history_of_texts);
+  if (const auto tokens = tokens_.next(text); !tokens.empty())
+    add_text("tokens", tokens);
+  add_text("samples of " + std::to_string(step), text);
 }
 
 /// Finds new files before any is read, so that the amount to load is known.

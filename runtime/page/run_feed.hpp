@@ -31,6 +31,11 @@ public:
   void show(std::uint32_t step) {
     traces_.show(step);
   }
+  /// The next call returns the samples of `step` as well, counted from 1, which
+  /// may be older than those at the beginning: as `samples of STEP`.
+  void show_samples(std::uint32_t step) {
+    samples_of_.push_back(step);
+  }
   /// Returns whether all that existed at the first call was returned.
   bool is_loaded() const {
     return loaded_;
@@ -51,6 +56,7 @@ private:
   void find_files();
   void find_worker_logs();
   std::uint64_t unread_bytes() const;
+  void add_samples_of(std::uint32_t step);
   void add_loading();
   void add_status();
 
@@ -61,10 +67,11 @@ private:
   std::vector<Lines> lines_;
   std::set<std::string> worker_logs_; ///< followed already
   std::string status_;
-  std::uint64_t to_load_ = 0; ///< the most that was unread
-  bool began_ = false;        ///< the dataflow was returned
-  bool loaded_ = false;       ///< all that existed at first was returned, and
-                              ///< the viewer was notified
+  std::vector<std::uint32_t> samples_of_; ///< steps whose samples are wanted
+  std::uint64_t to_load_ = 0;             ///< the most that was unread
+  bool began_ = false;                    ///< the dataflow was returned
+  bool loaded_ = false; ///< all that existed at first was returned, and
+                        ///< the viewer was notified
   std::vector<FeedMessage> found_;
 };
 

@@ -16,7 +16,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -53,6 +55,8 @@ namespace {
 
 using trace_server_internal::Endpoint;
 
+constexpr std::size_t nonce_bytes = 16;
+
 /// Returns what a viewer gets of the run that its address names; without a
 /// name, the first one with the names of the others. Nothing: there is no such
 /// run.
@@ -70,6 +74,39 @@ std::unique_ptr<RunFeed> feed_of(const Endpoint& endpoint,
     if (wanted == std::to_string(i))
       return std::make_unique<RunFeed>(endpoint.folders[i]);
   return nullptr;
+}
+
+/// Returns the name that the viewer knows this host by as a source of
+/// WebSockets; empty: it is no plain name.
+std::string own_host(const HttpRequest& request) {
+  const auto host = field_of(request, http::field::host);
+  const auto name = host.substr(0, host.rfind(':'));
+  const bool is_plain = std::ranges::all_of(name, [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) || letter == '.'
+           || letter == '-';
+  });
+  return is_plain && !name.empty() ? fmt::format(" ws://{}:*", name) : "";
+}
+
+/// Returns the page with a rule for the browser: it runs the page's own script,
+/// which has the rule's nonce, and loads and connects to nothing but pages of
+/// this host. What a model wrote is text; this holds even if some were not.
+HttpResponse page_reply(const HttpRequest& request) {
+  constexpr std::string_view script = "<script type=\"module\"";
+  const auto nonce = random_hex(nonce_bytes);
+  std::string page(trace_page());
+  page.insert(page.find(script) + script.size(),
+              fmt::format(" nonce=\"{}\"", nonce));
+  auto reply
+    = http_reply(request, http::status::ok, "text/html; charset=utf-8", page);
+  reply.set("Content-Security-Policy",
+            fmt::format("default-src 'none'; script-src 'nonce-{}'; style-src "
+                        "'unsafe-inline'; img-src data: blob:; connect-src "
+                        "'self'{} ws://127.0.0.1:* ws://localhost:*; "
+                        "base-uri 'none'; form-action 'none'; "
+                        "frame-ancestors 'none'",
+                        nonce, own_host(request)));
+  return reply;
 }
 
 /// Responds with the page, or upgrades to a WebSocket.
@@ -92,8 +129,7 @@ visit(const std::shared_ptr<const Endpoint>& endpoint,
     return std::nullopt;
   }
   if (request.method() == http::verb::get && path == "/") {
-    auto page = http_reply(request, http::status::ok,
-                           "text/html; charset=utf-8", trace_page());
+    auto page = page_reply(request);
     page.set(http::field::set_cookie, endpoint->access.cookie(port));
     page.set("Referrer-Policy", "no-referrer");
     return page;

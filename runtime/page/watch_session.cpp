@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace troupe::runtime {
@@ -20,6 +21,17 @@ namespace beast = boost::beast;
 /// Twice the drainers' rate: an event is sent at most 75 ms after it happened.
 constexpr auto look_period = std::chrono::milliseconds{25};
 constexpr std::size_t largest_wish_bytes = 1024;
+
+/// Returns the step that a wish names; nothing: it has no such number.
+std::optional<std::uint32_t> wished_step(const nlohmann::json& wish,
+                                         const char* name) {
+  const auto found = wish.find(name);
+  if (found == wish.end() || !found->is_number_unsigned()
+      || found->get<std::uint64_t>()
+           > std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
+  return found->get<std::uint32_t>();
+}
 
 } // namespace
 
@@ -68,18 +80,18 @@ void WatchSession::listen() {
 }
 
 /// Takes {"step": number}: the step whose events the viewer wants, 0: the
-/// newest. Anything else is ignored.
+/// newest; and {"samples": number}. Anything else is ignored.
 void WatchSession::take_wish() {
   const auto bytes = received_.data();
   const auto* const text = static_cast<const char*>(bytes.data());
   const auto wish
     = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
-  if (!wish.is_object() || !wish.contains("step"))
+  if (!wish.is_object())
     return;
-  const auto& step = wish["step"];
-  if (step.is_number_unsigned()
-      && step.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max())
-    feed_->show(step.get<std::uint32_t>());
+  if (const auto step = wished_step(wish, "step"))
+    feed_->show(*step);
+  if (const auto step = wished_step(wish, "samples"))
+    feed_->show_samples(*step);
 }
 
 void WatchSession::end() {

@@ -166,7 +166,7 @@ class StateInChromium(State, Case):
                   "the page says that nothing goes on")
             banner = self.banner(browser)
             self.assertRegex(browser.run("return document.getElementById("
-                                         "'verdict').innerText"), r"^Stalled\.")
+                                         "'verdict').innerText"), r"(?m)^Stalled\.")
             until(lambda: self.model(browser, "window.troupe.map.stalled.length"),
                   "the asks that wait glow on the map")
             browser.picture(self.pictures / "stuck.png")

@@ -46,9 +46,6 @@ return out;
 
 
 class Views(Watched):
-    def text_of(self, browser, what):
-        return browser.run(f"return document.getElementById('{what}').innerText")
-
     def row(self, browser, name):
         """The metric and the value of a small curve."""
         return browser.run(

@@ -7,11 +7,12 @@ import signal
 import time
 import unittest
 
+import made_runs
 import webdriver
 from support import BUILD, until
 
 EVERY_TAB = ("steps messages links mailboxes latency waits stragglers failures "
-             "health curves samples plan").split()
+             "health curves samples plan compare").split()
 
 
 class Watched:
@@ -75,6 +76,13 @@ class Watched:
         (folder / "status.json").write_text(json.dumps(
             {"state": state, "step": 0, "steps": 9, "attempt": 1}))
         return folder / "trace"
+
+    def text_of(self, browser, what):
+        return browser.run(f"return document.getElementById('{what}').innerText")
+
+    def made_run(self, name="made", **how):
+        """A run folder of tests/e2e/made_runs.py."""
+        return made_runs.make_run(self.folder, name, **how)
 
     def panel(self, browser, tab):
         browser.run("[...document.querySelectorAll('#tabs button')]"

@@ -14,6 +14,9 @@ import urllib.request
 
 from support import until
 
+# Keys without a letter (WebDriver, keyboard actions).
+KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Shift": "\ue008", "Tab": "\ue004",
+        "Left": "\ue012", "Up": "\ue013", "Right": "\ue014", "Down": "\ue015"}
 PHONE = 844, 390  # CSS pixels, held in landscape
 UPRIGHT = 390, 844
 
@@ -60,6 +63,26 @@ class Browser(contextlib.AbstractContextManager):
         """Errors of the page's scripts."""
         raise NotImplementedError
 
+    def act(self, actions):
+        """Performs actions of WebDriver."""
+        raise NotImplementedError
+
+    def press(self, *names, hold=()):
+        """Presses keys by name or letter, one after the other, while those of
+        `hold` are down: as a person does, not as an event of the page's."""
+        def strokes(kind, keys):
+            return [{"type": kind, "value": KEYS.get(key, key)} for key in keys]
+        presses = [stroke for name in names for stroke in
+                   (*strokes("keyDown", [name]), *strokes("keyUp", [name]))]
+        self.act([{"type": "key", "id": "keyboard", "actions": [
+            *strokes("keyDown", hold), *presses, *strokes("keyUp", hold)]}])
+
+    def back(self):
+        raise NotImplementedError
+
+    def reload(self):
+        raise NotImplementedError
+
     def screenshot(self):
         raise NotImplementedError
 
@@ -71,7 +94,7 @@ class Browser(contextlib.AbstractContextManager):
 class Chromium(Browser):
     programs = ("chromium", "chromedriver")
 
-    def __init__(self, width=1280, height=900, dark=False, phone=None):
+    def __init__(self, width=1280, height=900, dark=False, phone=None, ratio=3):
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(
@@ -86,7 +109,7 @@ class Chromium(Browser):
         options = {"args": arguments}
         if phone:
             options["mobileEmulation"] = {"deviceMetrics": {
-                "width": phone[0], "height": phone[1], "pixelRatio": 3,
+                "width": phone[0], "height": phone[1], "pixelRatio": ratio,
                 "touch": True}}
         made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
@@ -117,6 +140,15 @@ class Chromium(Browser):
     def run(self, script):
         return self.call("POST", f"{self.session}/execute/sync",
                          {"script": script, "args": []})
+
+    def act(self, actions):
+        self.call("POST", f"{self.session}/actions", {"actions": actions})
+
+    def back(self):
+        self.call("POST", f"{self.session}/back")
+
+    def reload(self):
+        self.call("POST", f"{self.session}/refresh")
 
     def page_bytes(self):
         """The most memory that the process of the page ever had."""
@@ -213,6 +245,15 @@ class Firefox(Browser):
 
     def run(self, script):
         return self.call("ExecuteScript", script=script, args=[])["value"]
+
+    def act(self, actions):
+        self.call("PerformActions", actions=actions)
+
+    def back(self):
+        self.call("Back")
+
+    def reload(self):
+        self.call("Refresh")
 
     def errors(self):
         lines = self.output.read_text(errors="replace").splitlines()

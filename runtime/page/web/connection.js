@@ -5,13 +5,16 @@ import { frames, recordedBytes } from './model/recorded.js';
 /** @typedef {{ type: string, text: string }} Message */
 /** @typedef {{ text: (type: string, text: string) => void, records: (data: ArrayBuffer) => void }} Receiver */
 
+/** @typedef {{ events: (step: number) => void, samples: (step: number) => void }} Wishes */
+
 /**
- * Receives what the server sends of one run. Returns what asks for a step's events.
+ * Receives what a server sends of one run. Returns what asks for a step's events,
+ * in place of the newest, and for a step's samples.
  * @param {string} query @param {Receiver & { opened?: () => void, closed?: () => void }} receiver
- * @returns {(step: number) => void}
+ * @returns {Wishes}
  */
-export function listen(query, { text, records, opened = () => {}, closed = () => {} }) {
-  const socket = new WebSocket(`ws://${location.host}/events${query}`);
+export function listen(query, { text, records, opened = () => {}, closed = () => {} }, host = location.host) {
+  const socket = new WebSocket(`ws://${host}/events${query}`);
   socket.binaryType = 'arraybuffer';
   socket.onopen = opened;
   socket.onmessage = (message) => {
@@ -21,7 +24,9 @@ export function listen(query, { text, records, opened = () => {}, closed = () =>
     return text(type, own);
   };
   socket.onclose = closed;
-  return (step) => socket.send(JSON.stringify({ step }));
+  /** @type {(wish: Record<string, number>) => void} */
+  const send = (wish) => socket.send(JSON.stringify(wish));
+  return { events: (step) => send({ step }), samples: (step) => send({ samples: step }) };
 }
 
 /**
@@ -36,3 +41,9 @@ export async function readRecorded(packed, { text, records }) {
       text(type, own);
     } else records(frame);
 }
+
+/**
+ * Returns what a report's text holds, packed; empty: it is no report.
+ * @type {(html: string) => string}
+ */
+export const recordedIn = (html) => (/<script type="text\/plain" id="recorded">([^<]*)</.exec(html) ?? ['', ''])[1];

@@ -14,16 +14,20 @@ import { ActorMap } from './views/actor_map.js';
 import { drawCompare } from './views/compare.js';
 import { drawCurves } from './views/curves.js';
 import { drawDataflow, stepShown } from './views/dataflow.js';
-import { drawDetail, drawFlow, openBeside } from './views/detail.js';
+import { besideFrom } from './views/compare_source.js';
+import { closeBeside, drawDetail, drawFlow, openBeside } from './views/detail.js';
 import { byId, el, isDark, save, say } from './views/dom.js';
 import { drawFailures } from './views/failures.js';
 import { Keys, KEYS_HELP } from './views/keys.js';
 import { drawLatency, drawLinks, drawMailboxes, drawMessages } from './views/message_tables.js';
 import { Minimap } from './views/minimap.js';
 import { alarm, drawHeader, drawSparks, drawVerdict } from './views/overview.js';
+import { alone, svgBlob } from './views/picture.js';
+import { drawSample } from './views/sample_detail.js';
 import { drawSamples } from './views/samples.js';
 import { SearchBox } from './views/search_box.js';
 import { Timeline } from './views/timeline.js';
+import { TimelineKeys } from './views/timeline_keys.js';
 import { drawHealth, drawPlan, drawSteps, drawStragglers, drawWaits } from './views/work_tables.js';
 import { Location } from './views/location.js';
 
@@ -31,16 +35,19 @@ import { Location } from './views/location.js';
 /** @typedef {import('./model/track.js').Slice} Slice */
 /**
  * What is chosen on the page, and what its parts ask of each other.
- * @typedef {{ model: Model, tab: string, step: number, pinnedStep: number, beside: Model[], axis: string, task: Slice | null,
- *   curves: { smooth: number, log: boolean }, samples: { find: string, order: string, shade: string }, timeline: Timeline, map: ActorMap,
- *   name: () => string, close: () => void, pick: (slice: Slice) => void, follow: (arrow: Arrow) => void }} PageState
+ * @typedef {{ model: Model, tab: string, step: number, pinnedStep: number, beside: Model[], compareError: string, axis: string, task: Slice | null, sample: Sample | null,
+ *   curves: { smooth: number, log: boolean },
+ *   samples: { find: string, least: number | null, most: number | null, end: string, order: string, shade: string, from: number, to: number, diff: boolean },
+ *   timeline: Timeline, map: ActorMap, name: () => string, close: () => boolean, pick: (slice: Slice) => void, follow: (arrow: Arrow) => void,
+ *   openSample: (sample: Sample) => void, loadSamples: (steps: number[]) => string, moved: () => void }} PageState
  */
+/** @typedef {import('./model/samples.js').Sample} Sample */
 
 const STALL_S = 10;           // without progress: a live run is stalled
 const PANEL_MS = 400, LIVE_MS = 1000;
 /** @type {Record<string, (main: HTMLElement, model: Model, state: PageState) => void>} */
 const PANELS = { steps: drawSteps, messages: drawMessages, links: drawLinks, mailboxes: drawMailboxes, latency: drawLatency,
-  waits: drawWaits, stragglers: drawStragglers, failures: drawFailures, health: drawHealth, curves: drawCurves, samples: drawSamples, plan: drawPlan };
+  waits: drawWaits, stragglers: drawStragglers, failures: drawFailures, health: drawHealth, curves: drawCurves, samples: drawSamples, plan: drawPlan, compare: drawCompare };
 
 const model = new Model();
 const handlers = inbox(model);
@@ -49,26 +56,37 @@ const handlers = inbox(model);
 
 /** @type {Timeline} */
 const timeline = new Timeline(byId('timeline'), model, {
-  pick: (slice, x, y) => (slice ? openTask(slice, x, y) : state.close()),
+  pick: (slice, x, y) => { if (slice) openTask(slice, x, y); else state.close(); },
   selected: showSelection,
   moved: () => where.changed(),
-  follow: (on) => byId('follow').classList.toggle('on', on),
+  follow: (on) => setOn('follow', on),
   said: (text) => say(byId('said'), text),
 });
 const minimap = new Minimap(byId('minimap'), model, timeline);
 const map = new ActorMap(byId('map'), model, { actor: chooseActor, follow: (arrow) => state.follow(arrow) });
 /** @type {PageState} */
 const state = {
-  model, timeline, map, tab: 'steps', step: 0, pinnedStep: 0, task: null, beside: [], axis: 'step',
-  curves: { smooth: 0, log: false }, samples: { find: '', order: 'step', shade: '' },
+  model, timeline, map, tab: 'steps', step: 0, pinnedStep: 0, task: null, sample: null, beside: [], compareError: '', axis: 'step',
+  curves: { smooth: 0, log: false }, samples: { find: '', least: null, most: null, end: '', order: 'step', shade: '', from: 0, to: 0, diff: false },
   name: () => model.graph.name || 'run', close: closeDetail, pick: showTask, follow: showRequest,
+  openSample: showSample, loadSamples, moved: () => where.changed(),
 };
+const timelineKeys = new TimelineKeys(timeline, showTask);
 /** @type {Location} */
-const where = new Location(state, timeline, { chooseTab, chooseStep, fetchStep, pick: showTask });
+const where = new Location(state, timeline, { chooseTab, chooseStep, fetchStep, pick: showTask, openSample: showSample, loadSamples, close: closeDetail, search: (text) => { byId('search').value = text; markTasks(text); } });
+/**
+ * Marks the tasks that a search means.
+ * @param {string} text
+ */
+function markTasks(text) {
+  where.searched = timelineKeys.search(text) ? text : '';
+  where.changed();
+}
 
 /** @param {Slice} slice @param {number} x @param {number} y */
 function openTask(slice, x, y) {
   state.task = slice;
+  state.sample = null;
   timeline.picked = slice;
   timeline.dirty = true;
   drawDetail(byId('detail'), slice, model, state);
@@ -76,10 +94,19 @@ function openTask(slice, x, y) {
   where.changed();
 }
 function closeDetail() {
-  byId('detail').hidden = true;
+  const wasOpen = closeBeside(byId('detail'));
   map.follow([]);
-  state.task = timeline.picked = null;
+  state.task = timeline.picked = state.sample = null;
   timeline.dirty = true;
+  where.changed();
+  return wasOpen;
+}
+/** @param {Sample} sample */
+function showSample(sample) {
+  state.task = timeline.picked = null;
+  state.sample = sample;
+  drawSample(byId('detail'), sample, state);
+  openBeside(byId('detail'), window.innerWidth / 2 - 1, 320);
   where.changed();
 }
 /**
@@ -101,8 +128,22 @@ function showRequest(arrow) {
   openBeside(byId('detail'), window.innerWidth * 0.6, window.innerHeight * 0.6);
 }
 
-/** @type {((step: number) => void) | null} */
-let ask = null;               // asks the server for a step's events; 0: for the newest
+/** @type {import('./connection.js').Wishes | null} */
+let ask = null;               // asks the server for a step's events (0: for the newest) or samples
+/** @type {Set<number>} */
+const asked = new Set();      // steps whose samples were asked for
+/**
+ * Asks the server for the samples of those steps of which none are here. Returns what
+ * is missing, in words; empty: nothing.
+ * @param {number[]} steps
+ */
+function loadSamples(steps) {
+  const missing = steps.filter((step) => step > 0 && !model.samplesOf.has(step) && !model.samples.some((s) => s.step === step));
+  if (!missing.length) return '';
+  if (!ask || !connected) return `this page has no samples of step ${missing.join(' and ')}: a report has the newest only`;
+  for (const step of missing.filter((s) => !asked.has(s))) { asked.add(step); ask.samples(step); }
+  return `loading the samples of step ${missing.join(' and ')}`;
+}
 /** @type {(() => void) | null} */
 let fetched = null;           // called once the events that were asked for are here
 /**
@@ -112,7 +153,7 @@ let fetched = null;           // called once the events that were asked for are 
  */
 function fetchStep(step, then) {
   if (!ask || !connected || fetched || (step ? model.isDetailed(step) || step > model.newestStep() : !model.part)) return false;
-  ask(step);
+  ask.events(step);
   fetched = then;
   return true;
 }
@@ -150,11 +191,18 @@ function chooseActor(name) {
   byId('filter-actor').value = timeline.filter.actor = name;
   chooseTab('messages');
 }
+/** @param {HTMLElement} button @param {boolean} on */
+function setTab(button, on) {
+  button.classList.toggle('on', on);
+  button.setAttribute('aria-selected', String(on));
+  button.tabIndex = on ? 0 : -1;
+}
 /** @param {string} name */
 function chooseTab(name, scroll = true) {
   if (!PANELS[name]) return;
   state.tab = name;
-  for (const button of /** @type {Iterable<HTMLElement>} */ (byId('tabs').children)) button.classList.toggle('on', button.dataset.tab === name);
+  for (const button of /** @type {Iterable<HTMLElement>} */ (byId('tabs').children)) setTab(button, button.dataset.tab === name);
+  byId('panel').setAttribute('aria-labelledby', `tab-${name}`);
   drawPanel();
   if (scroll && !document.body.classList.contains('loading')) {
     const room = window.innerHeight - byId('panel').getBoundingClientRect().top;
@@ -179,9 +227,11 @@ function showSelection() {
 function findHit(hit) {
   if (hit.step) return chooseStep(hit.step);
   if (hit.slice) return state.pick(hit.slice);
+  if (hit.call) { byId('search').value = hit.call; markTasks(hit.call); timeline.picked = null; return timelineKeys.next(false); }
   if (hit.track && hit.kind === 'actor') return chooseActor(hit.text);
+  if (hit.track) { byId('search').value = hit.text; markTasks(hit.text); return timeline.unfold(hit.track); }
   if (hit.message) { byId('filter-kind').value = timeline.filter.kind = hit.message; return chooseTab('messages'); }
-  if (hit.sample) { state.samples.find = (hit.sample.response || hit.sample.prompt || '').slice(0, 60); return chooseTab('samples'); }
+  if (hit.sample) { chooseTab('samples'); return state.openSample(hit.sample); }
   return timeline.fit();
 }
 
@@ -189,13 +239,15 @@ function findHit(hit) {
 
 /** @param {string} name */
 function addTab(name) {
-  const button = el('button', { onclick: () => chooseTab(name) }, name);
+  const button = el('button', { id: `tab-${name}`, role: 'tab', 'aria-selected': false, 'aria-controls': 'panel', tabindex: -1, onclick: () => chooseTab(name) }, name);
   button.dataset.tab = name;
   byId('tabs').append(button);
 }
 Object.keys(PANELS).forEach(addTab);
+/** @type {(id: string, on: boolean) => void} */
+const setOn = (id, on) => { byId(id).classList.toggle('on', on); byId(id).setAttribute('aria-pressed', String(on)); };
 /** @type {(id: string, get: () => boolean, set: (on: boolean) => void) => void} */
-const toggle = (id, get, set) => { byId(id).onclick = () => { set(!get()); byId(id).classList.toggle('on', get()); timeline.dirty = true; }; };
+const toggle = (id, get, set) => { setOn(id, get()); byId(id).onclick = () => { set(!get()); setOn(id, get()); timeline.dirty = true; where.changed(); }; };
 toggle('actors', () => timeline.showActors, (v) => { timeline.showActors = v; });
 toggle('arrows', () => timeline.showArrows, (v) => { timeline.showArrows = v; });
 toggle('rule', () => timeline.ruling, (v) => { timeline.ruling = v; });
@@ -209,7 +261,7 @@ byId('step-on').onclick = () => stepBy(1);
 byId('pin').onclick = () => {
   const step = state.step || timeline.filter.step || model.lastWholeStep();
   state.pinnedStep = state.pinnedStep ? 0 : step;
-  byId('pin').classList.toggle('on', !!state.pinnedStep);
+  setOn('pin', !!state.pinnedStep);
   say(byId('pinned'), state.pinnedStep ? `step ${state.pinnedStep} is pinned: see "steps"` : '');
   model.changed = true;
 };
@@ -227,22 +279,15 @@ byId('map-slower').onclick = () => { map.speed /= 2; map.dirty = true; };
 byId('map-faster').onclick = () => { map.speed *= 2; map.dirty = true; };
 byId('map-live').onclick = () => map.show(0);
 byId('map-at').oninput = () => map.seek(Number(byId('map-at').value) / 1000);
-byId('map-large').onclick = () => byId('map-large').classList.toggle('on', byId('map-cell').classList.toggle('large'));
+byId('map-large').onclick = () => setOn('map-large', byId('map-cell').classList.toggle('large'));
 for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-save]'))) button.onclick = () => {
   const what = button.dataset.save;
   if (what === 'picture') return byId('timeline').toBlob((blob) => save(`${state.name()}_timeline.png`, blob));
-  const dag = document.querySelector('#dataflow svg');
-  const text = what === 'timeline' ? timeline.drawing() : dag ? withInks(dag) : '';
-  return save(`${state.name()}_${what}.svg`, new Blob([text], { type: 'image/svg+xml' }));
+  if (what === 'map') return byId('map').toBlob((blob) => save(`${state.name()}_map.png`, blob));
+  const dag = /** @type {SVGSVGElement | null} */ (document.querySelector('#dataflow svg'));
+  const picture = what === 'timeline' ? { text: timeline.drawing(), width: 0, height: 0 } : dag && alone(dag);
+  return picture && save(`${state.name()}_${what}.svg`, svgBlob(picture));
 };
-/**
- * A drawing that leaves the page takes its colours along.
- * @param {Element} node
- */
-function withInks(node) {
-  const style = getComputedStyle(document.documentElement);
-  return new XMLSerializer().serializeToString(node).replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim());
-}
 
 /** @type {(dark: boolean) => void} */
 const setTheme = (dark) => {
@@ -255,9 +300,9 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 dark.onchange = () => setTheme(dark.matches);
 setTheme(dark.matches);
 byId('theme').onclick = () => setTheme(!isDark());
-const searchBox = new SearchBox(byId('search'), byId('hits'), model, findHit);
+const searchBox = new SearchBox(byId('search'), byId('hits'), model, { choose: findHit, typed: markTasks });
 new Keys({ f: 'follow', 0: 'fit', s: 'last-step', a: 'actors', m: 'arrows', p: 'pin', r: 'rule', l: 'map-large', '[': 'step-back', ']': 'step-on', ' ': 'map-play', '.': 'map-hop', ',': 'map-hop-back', '?': 'help' },
-  { timeline, search: searchBox, close: state.close });
+  { timeline: timelineKeys, search: searchBox, close: state.close });
 byId('help').onclick = () => {
   byId('detail').replaceChildren(el('button', { class: 'close', onclick: () => state.close() }, 'close'), el('h2', {}, 'keys'), KEYS_HELP());
   openBeside(byId('detail'), window.innerWidth * 0.4, 40);
@@ -286,6 +331,7 @@ function take(type, text) {
   }
   if (type === 'beside') connectBeside(JSON.parse(text));
   if (type === 'part') forgetViews();
+  if (type.startsWith('samples of ')) where.arrived();
   if (type !== 'status') return;
   if (before && model.status && before.step !== model.status.step) lastStep = performance.now();
   panelAt = 0;
@@ -299,20 +345,11 @@ function connect() {
   });
 }
 /**
- * Reads the runs to compare with, each into a model of its own.
+ * Reads the runs that this page was opened with to compare with.
  * @param {string[]} names
  */
 function connectBeside(names) {
-  PANELS.compare = drawCompare;
-  addTab('compare');
-  names.forEach((_, i) => {
-    const other = new Model(), into = inbox(other);
-    state.beside.push(other);
-    listen(`${location.search}${location.search ? '&' : '?'}run=${i + 1}`, {
-      text: (type, text) => { receive(other, into, type, text); model.changed = true; },
-      records: (data) => other.addRecords(data),
-    });
-  });
+  names.forEach((_, i) => besideFrom(state, `${location.search}${location.search ? '&' : '?'}run=${i + 1}`, location.host, (why) => { state.compareError = why; }));
 }
 // -- frames -------------------------------------------------------------------
 
@@ -337,7 +374,7 @@ function drawTop(live) {
   const step = stepShown(model, state.step);
   say(byId('dataflow-title'), step ? `step ${step}${live && !state.step ? ', live' : ''}` : 'the step');
   drawSparks(byId('sparks'), model, () => chooseTab('curves'));
-  if (!byId('dataflow').matches(':active')) drawDataflow(byId('dataflow'), model, state.step, openTask);
+  if (!byId('dataflow').matches(':active, :focus-within')) drawDataflow(byId('dataflow'), model, state.step, openTask);
 }
 
 // Until all files are read, the page's picture is incomplete, and half of a run

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,74 @@ TEST_F(TraceServerTest, ThePageNeedsItsTokenOnLoopbackToo) {
       << target;
   EXPECT_THROW(PageClient(server.address()).events(),
                boost::system::system_error);
+}
+
+TEST_F(TraceServerTest, APageOfThisHostGetsTheEventsOfOneWhoseTokenItKnows) {
+  const TraceServer server(folder_, {.token = "s3cret"});
+  PageClient client(server.url());
+  const auto host = "127.0.0.1:" + std::to_string(client.port());
+  const auto ask = [&](const std::string& target, const std::string& origin,
+                       const std::string& cookie = "") {
+    return client.get(target, host, origin, cookie).result();
+  };
+  const auto cookie = "troupe_" + std::to_string(client.port()) + "=s3cret";
+  // no upgrade to a WebSocket: what is not refused is not found
+  for (const std::string origin :
+       {"http://127.0.0.1:9", "http://localhost:9", "http://localhost"})
+    EXPECT_EQ(ask("/events?token=s3cret", origin), http::status::not_found);
+  EXPECT_EQ(ask("/events", "http://" + host, cookie), http::status::not_found);
+  for (const std::string target : {"/events", "/events?token=s3cre"})
+    EXPECT_EQ(ask(target, "http://127.0.0.1:9", cookie),
+              http::status::forbidden)
+      << "a cookie is sent by itself";
+  EXPECT_EQ(ask("/?token=s3cret", "http://127.0.0.1:9"),
+            http::status::forbidden);
+  for (const std::string origin :
+       {"http://evil.example", "https://127.0.0.1:9", "null",
+        "http://127.0.0.1.evil.example:9", "http://evil.example:127"})
+    EXPECT_EQ(ask("/events?token=s3cret", origin), http::status::forbidden)
+      << origin;
+}
+
+TEST_F(TraceServerTest, ThePageRunsItsOwnScriptOnly) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  std::set<std::string> nonces;
+  for (int i = 0; i < 2; ++i) {
+    const Reply answer = client.get("/" + client.query());
+    const std::string rule(answer["Content-Security-Policy"]);
+    EXPECT_THAT(rule, HasSubstr("default-src 'none'; "));
+    const std::string opening = "script-src 'nonce-";
+    const auto at = rule.find(opening) + opening.size();
+    const auto nonce = rule.substr(at, rule.find('\'', at) - at);
+    nonces.insert(nonce);
+    EXPECT_THAT(rule, Not(HasSubstr("unsafe-eval")));
+    EXPECT_THAT(answer.body(), HasSubstr(" nonce=\"" + nonce + '"'));
+  }
+  EXPECT_EQ(nonces.size(), 2U) << "a new one for each visit";
+  EXPECT_EQ(nonces.begin()->size(), 32U);
+}
+
+TEST_F(TraceServerTest, AViewerGetsTheSamplesOfAnOldStepItAsksFor) {
+  const std::string rest
+    = ",\"response\":\"" + std::string(99'999, 'x') + "\"}\n";
+  std::string text;
+  for (int step = 1; step <= 90; ++step) // 9 MB, of which 4 MB are sent
+    text += "{\"step\":" + std::to_string(step) + rest;
+  write_text(folder_.samples_file(), text);
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  auto events = client.events();
+  const auto next_of = [&](const std::string& type) {
+    for (;;)
+      if (const auto message = next(events); message["type"] == type)
+        return message["text"].get<std::string>();
+  };
+  EXPECT_THAT(next_of("samples"), Not(HasSubstr("\"step\":3,")));
+  for (const std::string wish : {R"({"samples":3})", R"({"samples":91})"})
+    events.write(boost::asio::buffer(wish));
+  EXPECT_EQ(next_of("samples of 3"), "{\"step\":3" + rest);
+  EXPECT_EQ(next_of("samples of 91"), "");
 }
 
 TEST_F(TraceServerTest, EachPageHasATokenOfItsOwn) {

@@ -1,18 +1,20 @@
 // Fixed colours: the hue says the kind of call, the shade which call of that
-// kind. Blue, orange, violet and so on stay apart for colour-blind readers (they
-// also differ in lightness), and text is readable on each of them.
+// kind. Kinds differ in lightness as well as in hue, so that they stay apart for
+// readers who see no red or no green (tests/e2e/page_colours_test.py computes how
+// far), and text is readable on each of them.
 
 /** @typedef {import('./model.js').Model} Model */
 
-/**
- * kind -> [hue, chroma, lightness added]
- * @type {Record<string, [number, number, number]>}
- */
+/** @typedef {[lightness: number, chroma: number, hue: number]} Lch */
+/** @type {Record<string, { light: Lch, dark: Lch }>} */
 const KINDS = {
-  generate: [250, 0.105, 0], inference: [195, 0.085, 4], train: [55, 0.12, 0],
-  function: [320, 0.085, 3], move: [110, 0.1, 2], other: [0, 0, 2],
+  generate: { light: [82, 0.09, 252], dark: [51, 0.15, 253] }, inference: { light: [91, 0.085, 180], dark: [39, 0.068, 199] },
+  train: { light: [73, 0.155, 62], dark: [34, 0.08, 59] }, function: { light: [72, 0.155, 312], dark: [35, 0.155, 306] },
+  move: { light: [88, 0.145, 101], dark: [45, 0.09, 100] }, other: { light: [76, 0, 0], dark: [51, 0, 0] },
 };
-const SHADES = [0, -5, 4, -9];
+const SHADES = [0, -4, 3, -6];
+const LIGHTEST = 92, DARKEST = 66;   // under dark text
+const LIGHTEST_DARK = 52, DARKEST_DARK = 29; // under light text
 
 /**
  * Names of idle reasons, as classes with one tint each.
@@ -54,7 +56,7 @@ function shadeOf(model, name, kind) {
   if (at >= 0) return SHADES[at % SHADES.length];
   let sum = 0;
   for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) % 97;
-  return [-12, -4, 3, 7, -8][sum % 5];
+  return [-7, -3, 3, 5, -5][sum % 5];
 }
 
 /**
@@ -62,9 +64,9 @@ function shadeOf(model, name, kind) {
  * @param {string} kind @param {boolean} dark
  */
 export function kindColour(kind, dark, shade = 0) {
-  const [hue, chroma, lift] = KINDS[kind] || KINDS.other;
-  const light = dark ? Math.min(47, 43 + lift / 2 + shade / 2) : Math.min(90, 80 + lift + shade);
-  return `oklch(${light}% ${chroma} ${hue})`;
+  const [light, chroma, hue] = (KINDS[kind] || KINDS.other)[dark ? 'dark' : 'light'];
+  const own = dark ? Math.max(DARKEST_DARK, Math.min(LIGHTEST_DARK, light + shade / 2)) : Math.max(DARKEST, Math.min(LIGHTEST, light + shade));
+  return `oklch(${own}% ${chroma} ${hue})`;
 }
 
 /**

@@ -17,7 +17,7 @@ import { entryOf } from './track.js';
  * @typedef {{ file: string, from: number, add: number, error: number }} ClockChange
  */
 
-const KEEP = { metrics: 20000, failures: 200, samples: 2000, log: 2000, workerLog: 1000 };
+const KEEP = { metrics: 20000, failures: 200, samples: 2000, olderSteps: 16, log: 2000, workerLog: 1000 };
 const SETTLED_MS = 2000;      // lines that arrive later are new ones
 
 /** @template T @param {string} text @param {T[]} into @param {number} most @param {(row: any) => T} shown */
@@ -46,6 +46,18 @@ export function shownSample(row) {
   return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys),
     ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []),
     refLogprobs: Float32Array.from(ref_logprobs || []), advantages: Float32Array.from(advantages || []) };
+}
+
+/**
+ * Takes the samples of a step that was asked for; the page keeps those of some steps.
+ * @param {Model} model @param {number} step @param {string} text
+ */
+function olderSamples(model, step, text) {
+  /** @type {Sample[]} */
+  const samples = [];
+  jsonLines(text, samples, KEEP.samples, shownSample);
+  model.samplesOf.set(step, samples);
+  if (model.samplesOf.size > KEEP.olderSteps) model.samplesOf.delete(model.samplesOf.keys().next().value);
 }
 
 /**
@@ -96,6 +108,7 @@ export function inbox(model) {
  */
 export function receive(model, handlers, type, text) {
   if (type.startsWith('log ')) handlers.workerLog(type.slice(4), text);
+  else if (type.startsWith('samples of ')) olderSamples(model, Number(type.slice(11)), text);
   else if (handlers.byType[type]) handlers.byType[type](text);
   model.changed = true;
 }

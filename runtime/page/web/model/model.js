@@ -64,6 +64,8 @@ export class Model {
     this.failures = [];
     /** @type {import('./samples.js').Sample[]} */
     this.samples = [];
+    /** @type {Map<number, import('./samples.js').Sample[]>} */
+    this.samplesOf = new Map(); // of older steps that were asked for
     /** @type {Map<number, string>} */
     this.tokenTexts = new Map(); // by id
     /** @type {string[]} */

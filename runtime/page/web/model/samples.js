@@ -20,7 +20,32 @@ import { entryOf } from './track.js';
  * Returns the text without the words that a chat template adds at its ends.
  * @type {(text: string | undefined) => string}
  */
-const bare = (text) => (text || '').replace(/^\s*(system|user)\s*\n/i, '').replace(/\n\s*assistant\s*$/i, '').trim();
+export const bare = (text) => (text || '').replace(/^\s*(system|user)\s*\n/i, '').replace(/\n\s*assistant\s*$/i, '').trim();
+
+/**
+ * Returns the samples with a text, a reward within a range, an end and a step; what
+ * is not given, or 0 as a step, stands for every one. A sample without a reward is in
+ * no range.
+ * @param {Sample[]} samples
+ * @param {{ find?: string, least?: number | null, most?: number | null, end?: string, step?: number }} wanted
+ */
+export function wantedSamples(samples, { find = '', least = null, most = null, end = '', step = 0 } = {}) {
+  const words = find.trim().toLowerCase();
+  return samples.filter((s) => (!words || `${s.prompt} ${s.response}`.toLowerCase().includes(words))
+    && (least === null || (isNumber(s.score) && s.score >= least)) && (most === null || (isNumber(s.score) && s.score <= most))
+    && (!end || s.finish_reason === end) && (!step || s.step === step));
+}
+
+/**
+ * Returns how many samples ended in each way, the most frequent first.
+ * @param {Sample[]} samples
+ */
+export function finishReasons(samples) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { finish_reason: end } of samples) if (end) counts.set(end, (counts.get(end) || 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
 
 /**
  * Returns the groups of samples that hold `find`, in the given
@@ -29,14 +54,12 @@ const bare = (text) => (text || '').replace(/^\s*(system|user)\s*\n/i, '').repla
  * @param {Sample[]} samples @param {{ find?: string, order?: string }} chosen @returns {SampleGroup[]}
  */
 export function sampleGroups(samples, { find = '', order = 'step' } = {}) {
-  const words = find.trim().toLowerCase();
   const field = /** @type {'step' | 'score' | 'kl' | 'tokens'} */ (order.replace(/^-/, '')), sign = order.startsWith('-') ? -1 : 1;
   /** @type {(sample: Sample) => number} */
   const key = (s) => { const value = s[field]; return isNumber(value) ? sign * value : -Infinity; };
   /** @type {Map<string, SampleGroup>} */
   const groups = new Map();
-  const wanted = samples.filter((s) => !words || `${s.prompt} ${s.response}`.toLowerCase().includes(words));
-  for (const s of [...wanted].reverse().sort((a, b) => key(b) - key(a)))
+  for (const s of wantedSamples(samples, { find }).reverse().sort((a, b) => key(b) - key(a)))
     entryOf(groups, s.prompt ?? '', () => ({ prompt: bare(s.prompt), rows: [] })).rows.push(s);
   return [...groups.values()];
 }

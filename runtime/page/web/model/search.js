@@ -1,13 +1,15 @@
-// Search over a run: tasks, steps, actors, messages, samples. Returns what was
-// found and where it is; the views go there.
+// Search over a run: steps, calls, tasks, devices, actors, messages, samples.
+// Returns what was found and where it is; the views go there. A search also says
+// which tasks of the timeline it means.
 import { timeText } from './text.js';
 
 /** @typedef {import('./model.js').Model} Model */
 /**
  * What was found; of the fields after `detail` it has the one of its kind.
- * @typedef {{ kind: string, text: string, detail?: string, step?: number, slice?: import('./track.js').Slice,
+ * @typedef {{ kind: string, text: string, detail?: string, step?: number, slice?: Slice, call?: string,
  *   track?: import('./track.js').Track, message?: string, sample?: import('./samples.js').Sample }} Hit
  */
+/** @typedef {import('./track.js').Slice} Slice */
 
 const MOST = 30;
 
@@ -17,12 +19,17 @@ function* stepHits(model, words) {
   if (wanted && model.steps.has(Number(wanted[1]))) yield { kind: 'step', text: `step ${wanted[1]}`, step: Number(wanted[1]) };
 }
 
-/**
- * "actor_train", "actor_train 12", "actor_train of step 12"
- * @param {Model} model @param {string} words @returns {Generator<Hit>}
- */
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
+function* callHits(model, words) {
+  for (const call of model.graph.calls)
+    if (call.name.toLowerCase().includes(words)) yield { kind: 'call', text: call.name, detail: call.devices.length ? `${call.strategy} on ${call.devices.join(', ')}` : 'on the host', call: call.name };
+}
+
+const TASK = /^(.+?)(?:\s+(?:of )?(?:step )?(\d+))?$/; // "actor_train", "actor_train 12", "actor_train of step 12"
+
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* taskHits(model, words) {
-  const parts = /^(.+?)(?:\s+(?:of )?(?:step )?(\d+))?$/.exec(words);
+  const parts = TASK.exec(words);
   if (!parts) return;
   const [, name, number] = parts;
   const steps = number ? [Number(number)] : [...model.steps.keys()].sort((a, b) => b - a).slice(0, 200);
@@ -76,6 +83,31 @@ function take(hits, most) {
 export function search(model, text) {
   const words = text.trim().toLowerCase();
   if (!words) return [];
-  const each = [stepHits, taskHits, actorHits, messageHits, sampleHits].map((hits) => take(hits(model, words), 8));
+  const each = [stepHits, callHits, taskHits, actorHits, messageHits, sampleHits].map((hits) => take(hits(model, words), 8));
   return each.flat().slice(0, MOST);
+}
+
+/**
+ * Returns which tasks a search means: those of a call or step, or of a device whose
+ * name it has; null: none, as when it is about samples.
+ * @param {Model} model @param {string} text @returns {((slice: Slice) => boolean) | null}
+ */
+export function taskMatcher(model, text) {
+  const words = text.trim().toLowerCase();
+  if (!words) return null;
+  if (model.devices().some((d) => d.name === words)) return (slice) => slice.track.name === words;
+  const step = /^(?:step )?(\d+)$/.exec(words);
+  if (step) return model.steps.has(Number(step[1])) ? (slice) => slice.step === Number(step[1]) : null;
+  const [, name, number] = TASK.exec(words) ?? [];
+  const known = name && [...model.calls.keys(), 'move'].some((call) => call.toLowerCase().includes(name));
+  return known ? (slice) => slice.name.toLowerCase().includes(name) && (!number || slice.step === Number(number)) : null;
+}
+
+/**
+ * Returns the tasks of devices that a search means, in time.
+ * @param {Model} model @param {string} text
+ */
+export function matchingTasks(model, text) {
+  const isMeant = taskMatcher(model, text);
+  return isMeant ? model.devices().flatMap((d) => d.tasks().filter(isMeant)).sort((a, b) => a.b - b.b) : [];
 }

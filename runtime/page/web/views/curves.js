@@ -4,6 +4,7 @@
 import { short } from '../model/text.js';
 import { curveGroups, metricsCsv, smoothed, valuesOf } from '../model/metrics.js';
 import { el, note, save, svg, tip } from './dom.js';
+import { cardSheet, pngBlob, svgBlob } from './picture.js';
 
 /** @typedef {import('../model/metrics.js').Line} Line */
 /** @typedef {import('../model/metrics.js').Point} Point */
@@ -67,17 +68,29 @@ export function curveCard(title, lines, { smooth = 0, log = false, axis = 'step'
   /** @type {(line: Line) => string} */
   const now = (l) => short(l.points[l.points.length - 1][1]);
   const legend = shown.length > 1 ? shown.map((l, i) => el('span', { class: `key key-${i}` }, `${l.name} ${now(l)} `)) : [];
-  return el('div', { class: 'card', title: '' }, el('h3', {}, shown.length > 1 ? title : `${title}: ${now(shown[0])}`), ...legend, picture);
+  const own = el('button', { class: 'save', title: 'save this curve as SVG', 'aria-label': `save ${title} as SVG`, onclick: () => save(`${title.replace(/\W+/g, '_')}.svg`, svgBlob(cardSheet([card], ''))) }, 'SVG');
+  const card = el('div', { class: 'card', title: '' }, el('h3', {}, el('span', {}, shown.length > 1 ? title : `${title}: ${now(shown[0])}`), own), ...legend, picture);
+  return card;
 }
 
-/** @param {PageState} state @param {() => void} redraw */
-function controls(state, redraw) {
+/**
+ * Returns buttons that save all curves of a box as one picture.
+ * @param {HTMLElement} box @param {string} name
+ */
+export function sheetButtons(box, name) {
+  const sheet = () => cardSheet(/** @type {HTMLElement[]} */ ([...box.querySelectorAll('.card')]), name);
+  return [el('button', { title: 'save the curves as SVG', onclick: () => save(`${name}_curves.svg`, svgBlob(sheet())) }, 'SVG'),
+    el('button', { title: 'save the curves as PNG', onclick: () => { pngBlob(sheet()).then((blob) => save(`${name}_curves.png`, blob)); } }, 'PNG')];
+}
+
+/** @param {PageState} state @param {() => void} redraw @param {HTMLElement} body */
+function controls(state, redraw, body) {
   const { curves } = state;
   const smooth = el('input', { type: 'range', min: 0, max: 0.98, step: 0.02, value: curves.smooth, title: 'smoothing', 'aria-label': 'smoothing' });
   smooth.addEventListener('input', () => { curves.smooth = Number(smooth.value); redraw(); });
-  const log = el('button', { class: curves.log ? 'on' : '', onclick: () => { curves.log = !curves.log; redraw(); } }, 'log axis');
+  const log = el('button', { class: curves.log ? 'on' : '', 'aria-pressed': curves.log, onclick: () => { curves.log = !curves.log; redraw(); } }, 'log axis');
   const csv = el('button', { onclick: () => save(`${state.name()}_metrics.csv`, new Blob([metricsCsv(state.model.metrics)], { type: 'text/csv' })) }, 'CSV');
-  return el('div', { class: 'bar' }, el('label', {}, 'smoothing ', smooth), log, csv);
+  return el('div', { class: 'bar' }, el('label', { class: 'together' }, 'smoothing ', smooth), log, csv, ...sheetButtons(body, state.name()));
 }
 
 /** @param {HTMLElement} main @param {Model} model @param {PageState} state */
@@ -90,7 +103,7 @@ export function drawCurves(main, model, state) {
       const drawn = cards.flatMap(([name, metrics]) => curveCard(name, metrics.map((n) => ({ name: n, points: valuesOf(model.metrics, n) })), state.curves) ?? []);
       return drawn.length ? [el('h3', {}, title), el('div', { class: 'cards' }, ...drawn)] : [];
     }), ...(groups.folded.length ? [el('details', {}, el('summary', {}, `${groups.folded.length} that do not change, or equal another`), ...groups.folded.map((text) => el('div', { class: 'quiet' }, text)))] : []));
-    bar.replaceWith(bar = controls(state, redraw));
+    bar.replaceWith(bar = controls(state, redraw, body));
   };
   let bar = el('div');
   main.replaceChildren(bar, body);

@@ -98,7 +98,7 @@ function callBox(model, step, call, place, width, texts, isCritical, pick) {
   const { x, y } = place;
   const span = taskSpan(model, step, call.name);
   const running = span && span.e === Infinity;
-  const box = svg('g', { style: span ? 'cursor:pointer' : '', class: running ? 'running' : '' });
+  const box = svg('g', { style: span ? 'cursor:pointer' : '', class: running ? 'running' : '', ...(span ? { tabindex: 0, role: 'button', 'aria-label': `${texts.join(', ')}${isCritical ? ', on the critical path' : ''}` } : {}) });
   box.append(svg('rect', { x, y, width, height: BOX_PX, rx: 6, fill: span ? colour(model, call.name, isDark()) : 'var(--soft)',
     style: running ? `animation-delay:-${Math.round(performance.now() % BREATH_MS)}ms` : '',
     stroke: isCritical ? 'var(--bad)' : running ? 'var(--accent)' : 'var(--line)', 'stroke-width': isCritical || running ? 2 : 1 }));
@@ -108,6 +108,11 @@ function callBox(model, step, call, place, width, texts, isCritical, pick) {
     box.append(line);
   });
   box.addEventListener('click', (e) => { if (span) pick(span.parts[0], e.clientX, e.clientY); });
+  box.addEventListener('keydown', (e) => {
+    if (!span || e.key !== 'Enter') return;
+    const at = box.getBoundingClientRect();
+    pick(span.parts[0], at.right, at.bottom);
+  });
   return box;
 }
 

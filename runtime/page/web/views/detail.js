@@ -68,6 +68,21 @@ function logAround(model, slice) {
 }
 
 const WIDE_PX = 570, HIGH_PX = 560;
+/** @type {Element | null} */
+let openedFrom = null;        // what had the focus before
+
+/**
+ * Hides the box; what had the focus before it was opened has it again. Returns
+ * whether it was open.
+ * @param {HTMLElement} box
+ */
+export function closeBeside(box) {
+  if (box.hidden) return false;
+  const hadFocus = box.contains(document.activeElement);
+  box.hidden = true;
+  if (hadFocus && openedFrom instanceof HTMLElement && openedFrom.isConnected) openedFrom.focus({ preventScroll: true });
+  return true;
+}
 
 /**
  * Shows a box beside the point that was clicked, never over it: on its right or
@@ -75,8 +90,10 @@ const WIDE_PX = 570, HIGH_PX = 560;
  * @param {HTMLElement} box @param {number} x @param {number} y
  */
 export function openBeside(box, x, y) {
+  if (box.hidden) openedFrom = document.activeElement;
   box.hidden = false;
   box.scrollTop = 0;
+  box.focus({ preventScroll: true });
   const wide = window.innerWidth, high = window.innerHeight, gap = 28;
   const style = { left: '0', right: 'auto', top: '0', bottom: 'auto', width: '100%', maxHeight: '' };
   if (wide < 700) Object.assign(style, y < high / 2 ? { top: `${Math.round(y + gap)}px`, maxHeight: `${Math.round(high - y - gap)}px` } : { maxHeight: `${Math.round(y - gap)}px` });

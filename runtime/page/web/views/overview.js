@@ -39,7 +39,7 @@ function spark(name, metric, rows, text) {
   const at = ([x, y]) => [(x - x0) / (x1 - x0) * (WIDE - 4) + 2, 2 + (HIGH - 4) * (1 - (y - y0) / (y1 - y0))];
   const picture = svg('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', class: 'spark' });
   picture.append(svg('polyline', { points: drawn.map((p) => at(p).map((v) => v.toFixed(1)).join(',')).join(' '), 'vector-effect': 'non-scaling-stroke' }));
-  const row = el('div', { class: 'spark-row', 'data-metric': metric, tabindex: 0 }, el('span', { class: 'name' }, name), picture, el('b', { class: 'num' }, text(ys[ys.length - 1])));
+  const row = el('div', { class: 'spark-row', 'data-metric': metric, tabindex: 0, role: 'button', 'aria-label': `${metric}: ${text(ys[ys.length - 1])}, opens the curves` }, el('span', { class: 'name' }, name), picture, el('b', { class: 'num' }, text(ys[ys.length - 1])));
   /** @type {(e: PointerEvent) => Point} */
   const nearest = (e) => {
     const box = picture.getBoundingClientRect(), share = Math.max(0, Math.min(1, (e.clientX - box.left) / box.width));
@@ -60,7 +60,10 @@ export function drawSparks(box, model, openCurves) {
     const metric = metrics.find((m) => model.metrics.some((row) => Number.isFinite(row[m])));
     return metric ? spark(name, metric, model.metrics, text) : el('div', { class: 'spark-row' }, el('span', { class: 'name' }, name), el('span', { class: 'quiet' }, model.metrics.length ? 'not measured' : model.live() ? 'no step yet' : 'not recorded'));
   });
-  rows.forEach((row) => row.addEventListener('click', openCurves));
+  rows.forEach((row) => {
+    row.addEventListener('click', openCurves);
+    row.addEventListener('keydown', (e) => { if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); openCurves(); } });
+  });
   box.replaceChildren(...rows);
 }
 
@@ -84,11 +87,25 @@ export function drawHeader(model, connected) {
   byId('drops').className = dropped ? 'warn' : 'quiet';
 }
 
-/** @param {Model} model @param {boolean} stall */
+/** @type {[part: 'fine' | 'fast' | 'why' | 'failed', question: string][]} */
+const QUESTIONS = [['fine', 'Is it fine?'], ['fast', 'How fast?'], ['why', 'Why not faster?'], ['failed', 'What failed?']];
+
+/**
+ * Draws the four answers; only texts that changed are replaced, so a reader who
+ * selects one, or hears it, is not disturbed.
+ * @param {Model} model @param {boolean} stall
+ */
 export function drawVerdict(model, stall) {
-  const { mood, text } = verdict(model, stall);
-  say(byId('verdict'), text);
-  byId('verdict').className = mood;
+  const said = verdict(model, stall), box = byId('verdict');
+  if (!box.children.length)
+    box.replaceChildren(...QUESTIONS.map(([part, question]) => el('div', { class: 'answer', 'data-part': part }, el('h2', {}, question), el('p', {}, el('b', {}), ' ', el('span', {})))));
+  box.className = said.mood;
+  QUESTIONS.forEach(([part], i) => {
+    const [word, text] = /** @type {HTMLElement[]} */ ([...box.children[i].querySelectorAll('b, span')]);
+    say(word, said[part].word);
+    say(text, said[part].text);
+    word.className = said[part].mood;
+  });
 }
 
 /**

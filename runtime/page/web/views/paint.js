@@ -22,6 +22,7 @@ export const AXIS_PX = 20;
 const ARROWS_APART = 500;      // more in view are bundles with their number
 const CELL_PX = 56;            // ends of a bundle are this close
 const LABEL_APART_PX = 34;
+const FAINT = 0.28;            // tasks that a search does not mean
 const FONT = '11px system-ui, sans-serif';
 
 /**
@@ -116,12 +117,25 @@ export function paintDense(g, view, lanes, y, h) {
 }
 
 /**
+ * Marks what a search means with more than its colour.
+ * @param {Brush} g @param {Timeline} view @param {number} x0 @param {number} x1 @param {number} y
+ */
+function underline(g, view, x0, x1, y) {
+  g.fillStyle = view.ink.fore;
+  g.fillRect(x0, y - 2, Math.max(2, x1 - x0), 2);
+}
+
+/**
  * @param {Brush} g @param {Timeline} view @param {Slice} s @param {number} x0 @param {number} x1 @param {number} y
  * @param {number} h @param {number} depth @param {boolean} isActor
  */
 function paintSlice(g, view, s, x0, x1, y, h, depth, isActor) {
+  const isMeant = !view.match || view.match(depth ? { ...s, name: s.outer } : s);
+  g.globalAlpha = isMeant ? 1 : FAINT;
   g.fillStyle = colour(view.model, s.name, view.ink.dark, s.outer);
   g.fillRect(x0, y, Math.max(0.8, x1 - x0), h);
+  g.globalAlpha = 1;
+  if (view.match && isMeant && depth === 0) underline(g, view, x0, x1, y + h);
   if (s === view.picked) {
     g.strokeStyle = view.ink.accent;
     g.lineWidth = 2;

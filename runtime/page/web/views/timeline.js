@@ -1,6 +1,7 @@
 // The timeline: a lane per device, grouped by process, with its phases; lanes of
 // the actors on demand; messages as arrows; a ruler between two points. What is
-// painted is in paint.js; this file has the view, the pointer and the keys.
+// painted is in paint.js, its keys are in timeline_keys.js; this file has the view
+// and the pointer.
 import { attemptBands, gapBefore, processLanes } from '../model/lanes.js';
 import { countOf, timeText } from '../model/text.js';
 import { SvgBrush } from './brush.js';
@@ -52,6 +53,8 @@ export class Timeline {
     this.filter = { kind: '', actor: '', step: 0 };
     /** @type {Slice | null} */
     this.picked = null;
+    /** @type {((slice: Slice) => boolean) | null} */
+    this.match = null;            // the tasks that a search means
     /** @type {[number, number] | null} */
     this.selection = null;        // [from, to] of the ruler
     this.ruling = false;          // a drag measures
@@ -115,19 +118,6 @@ export class Timeline {
     });
   }
 
-  /**
-   * Handles a key; returns whether it had a meaning here.
-   * @param {string} key
-   */
-  key(key) {
-    if (key === 'ArrowLeft') this.pan(-0.15);
-    else if (key === 'ArrowRight') this.pan(0.15);
-    else if (key === 'ArrowUp' || key === '+' || key === '=') this.zoom(0.7, 0.5);
-    else if (key === 'ArrowDown' || key === '-') this.zoom(1.4, 0.5);
-    else return false;
-    return true;
-  }
-
   /** @param {boolean} on */
   setFollow(on) { this.follow = on; this.dirty = true; this.hooks.follow(on); this.hooks.moved(); }
   /** @param {number} by */
@@ -163,6 +153,33 @@ export class Timeline {
     this.from = from;
     this.to = to;
     this.setFollow(false);
+  }
+  /**
+   * Picks a task and brings it into view, at the zoom of now unless it is far
+   * longer than the view, or would be a line.
+   * @param {Slice} task
+   */
+  reach(task) {
+    this.picked = task;
+    this.unfold(task.track);
+    const end = Number.isNaN(task.e) ? this.model.last : task.e, span = this.to - this.from, long = end - task.b;
+    if (task.b < this.from || end > this.to || long < span / 400) {
+      const wide = Math.min(Math.max(span, long * 1.3), Math.max(long * 40, 2e6));
+      this.range((task.b + end - wide) / 2, (task.b + end + wide) / 2);
+    } else this.setFollow(false);
+  }
+  /**
+   * Brings the lane of a track into view.
+   * @param {Track} track
+   */
+  unfold(track) {
+    const { process } = track.file;
+    if (this.lanes.some((l) => l.group && l.group.process === process && l.folded)) this.folded.set(process, false);
+    if (track.kind === 'actor') this.showActors = true;
+    this.layout();
+    const lane = this.lanes.find((l) => !l.group && !l.mean && l.of.tracks.includes(track));
+    if (lane && (lane.y < AXIS_PX || lane.y + lane.h > this.height)) this.top = Math.max(0, lane.y + this.top - this.height / 2);
+    this.dirty = true;
   }
   fit() { if (this.model.last > this.model.begin) this.show(this.model.begin, this.model.last); }
   /** @param {number} a @param {number} b */

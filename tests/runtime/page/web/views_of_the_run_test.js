@@ -136,39 +136,68 @@ test('many actors fold by kind, many processes into one place, all of them somew
   }
 });
 
-test('the verdict says how fast, how busy, what takes most', () => {
+const said = (answer) => [answer.word, answer.text].filter(Boolean).join(' ');
+
+test('the verdict says how fast beside what was predicted, how busy, what takes most', () => {
   const model = busyRun();
-  model.metrics = Array.from({ length: 50 }, (_, i) => ({ step: i + 1, 'timing_s/step': 0.01, 'perf/predicted_step_s': 0.008, 'perf/idle_ratio': 0.2 }));
-  const { mood, text } = verdict(model);
+  model.metrics = Array.from({ length: 50 }, (_, i) => ({ step: i + 1, 'timing_s/step': 0.01, 'perf/total_num_tokens': 50, 'perf/predicted_step_s': 0.008, 'perf/idle_ratio': 0.2, 'critic/score/mean': i }));
+  const { mood, fine, fast, why, failed } = verdict(model);
   assert.equal(mood, 'good');
-  assert.equal(text, 'Done. 10 ms a step, 8 ms predicted. The device is 80 % busy. train is 60 % of the step; most idle time: waits for messages (2 ms a step).');
+  assert.equal(said(fine), 'Done. Reward 49, 20 steps before 29.');
+  assert.equal(said(fast), '360,000 steps/h, 5000 tokens/s. Predicted: 450,000 steps/h, 6250 tokens/s. 10 ms a step, 8 ms predicted: 25 % slower than predicted.');
+  assert.equal(said(why), 'The device is 80 % busy. train is 60 % of the step, on all devices. Most idle time: waits for messages (2 ms a step).');
+  assert.equal(said(failed), 'Nothing failed.');
+  for (const [seconds, words] of [[0.0082, ': as predicted.'], [0.004, ': 50 % faster than predicted.']]) {
+    model.metrics.forEach((m) => { m['timing_s/step'] = seconds; });
+    assert.ok(said(verdict(model).fast).endsWith(words), said(verdict(model).fast));
+  }
+  model.metrics.forEach((m) => { delete m['perf/predicted_step_s']; });
+  assert.match(said(verdict(model).fast), /^900,000 steps\/h, 12\.5 k tokens\/s\. 4 ms a step; not predicted/);
 });
 
 test('the verdict names what would gain most', () => {
   const worker = new Process('worker 0', 1);
   for (let s = 0; s < 9; ++s) worker.task('device 0', 'gen', s + 1, 10 * s, 10 * s + 2).task('device 1', 'train', s + 1, 10 * s + 2, 10 * s + 10);
   const model = modelOf([worker], { calls: [CALLS[0], call('train', 'train', [1])], edges: EDGES, state: 'running' });
-  assert.match(verdict(model).text, /^Fine\. .*Devices are 5\d % busy\. train is 80 % of the step; a second device there would gain most \(at most 4 ms a step\)\.$/);
+  assert.equal(verdict(model).fine.word, 'Healthy.');
+  assert.match(said(verdict(model).why), /^Devices are 5\d % busy\. train is 80 % of the step; a second device there would gain most \(at most 4 ms a step\)\./);
 });
 
 test('the verdict is not fine when something is wrong', () => {
   const model = busyRun();
   model.status.state = 'failed';
-  assert.deepEqual([verdict(model).mood, verdict(model).text.slice(0, 17)], ['bad', 'Failed in step 2.']);
+  assert.deepEqual([verdict(model).mood, said(verdict(model).fine)], ['bad', 'Failed. It ended in step 2.']);
+  model.status.state = 'recovering';
+  model.status.last_failure = 'worker 1 was killed';
+  assert.deepEqual([verdict(model).mood, said(verdict(model).fine)], ['warn', 'Degraded. Recovering from: worker 1 was killed.']);
   model.status.state = 'running';
   model.metrics = [{ step: 50, 'actor/pg_loss': null }];
-  assert.match(verdict(model).text, /^actor\/pg_loss is not a number in step 50\./);
-  assert.match(verdict(model, true).text, /^Stalled\./);
+  assert.deepEqual([verdict(model).mood, said(verdict(model).fine)], ['bad', 'Degraded. actor/pg_loss is not a number in step 50.']);
+  assert.match(said(verdict(model, true).fine), /^Stalled\./);
   model.metrics = Array.from({ length: 100 }, (_, i) => ({ step: i + 1, 'timing_s/step': i < 70 ? 1 : 2 }));
-  assert.match(verdict(model).text, /^Slower than before: 1 s a step until step 80\./);
+  assert.match(said(verdict(model).fine), /^Degraded\. Slower than before: 1 s a step until step 80\./);
 });
 
 test('the verdict says nothing of half a step', () => {
   const worker = new Process('worker 0', 1).task('device 0', 'gen', 1, 0, 2).task('device 0', 'train', 1, 4);
   const model = modelOf([worker], { calls: CALLS, edges: EDGES, state: 'running' });
   model.settle(model.files[0], Infinity);
-  assert.deepEqual(verdict(model), { mood: 'good', text: 'No step was completed yet.' });
-  assert.deepEqual(verdict(model, true), { mood: 'bad', text: 'Stalled.' });
+  const { mood, fast, why } = verdict(model);
+  assert.deepEqual([mood, said(fast), said(why)], ['good', 'No step was completed yet.', 'Known once a step was completed.']);
+  assert.equal(verdict(model, true).mood, 'bad');
+});
+
+test('the verdict tells the last failure with its time, first cause and what was done', () => {
+  const first = new Process('worker 0', 1, 1).task('device 0', 'gen', 4, 0, 100).task('device 0', 'train', 4, 100);
+  const second = new Process('worker 0', 1, 2).task('device 0', 'gen', 3, 900, 1000).task('device 0', 'train', 3, 1000, 1100);
+  const model = modelOf([first, second], { calls: CALLS, state: 'running' });
+  model.failures = [{ attempt: 1, who: 'worker 0 (pid 7)', what: 'killed by signal 9', cause: 'out of memory', time: '2026-01-31T09:05:00.123Z', action: 'rolled_back', lost_steps: 1, seconds: 0.5 }];
+  assert.match(said(verdict(model).failed), /^worker 0 \(pid 7\): killed by signal 9; first cause: out of memory \(2026-01-31 \d\d:\d5:00, step 4\)\. Went on with step 3 from a checkpoint: 1 step lost, 800 ms without a task\.$/);
+  assert.deepEqual([verdict(model).mood, said(verdict(model).fine)], ['warn', 'Degraded. It went on with step 3 after a failure.']);
+  model.metrics = Array.from({ length: 30 }, (_, i) => ({ step: i + 1 }));
+  assert.equal(verdict(model).mood, 'good', 'it is long ago');
+  model.failures.push({ attempt: 2, who: 'the run', what: 'no space left', action: 'stopped' });
+  assert.match(said(verdict(model).failed), /^2 failures, the last: the run: no space left .*The run ended\.$/);
 });
 
 test('a recovery is a story: died, noticed, went on, what it cost', () => {
@@ -197,7 +226,7 @@ test('search finds steps, tasks, actors, messages and samples', () => {
 });
 
 test('an address shows what was seen', () => {
-  const view = { tab: 'waits', task: 'actor_train', device: 'device 1', step: 12, from: 1.5, to: 2.25, kind: 'run' };
+  const view = { tab: 'waits', task: 'actor_train', device: 'device 1', step: 12, from: 1.5, to: 2.25, kind: 'run', search: 'a b', sample: '60.3', reward: '1..', diff: '..60' };
   assert.deepEqual(readAddress(writeAddress(view)), view);
   assert.equal(writeAddress({ tab: '', step: 0 }), '');
   assert.deepEqual(readAddress('#step=x&tab='), {});
