@@ -23,14 +23,21 @@ namespace troupe::runtime {
 namespace {
 
 /// The documented limit is 90 seconds, including the runs of some steps.
-constexpr double profile_limit_s = 85;
-constexpr ProfileEffort patient_effort
-  = {.seconds = 45, .sweeps = 3, .least_s = 0.07};
+constexpr int default_limit_s = 85;
+constexpr int shortest_limit_s = 30;
+constexpr int longest_limit_s = 3600;
+/// Measurements have this share of the time, runs of some steps the rest.
+constexpr double measuring_share = 45.0 / default_limit_s;
 
 struct ProfileArguments : CommandOptions {
   ConfigArguments config;
   std::string out;
+  int seconds = default_limit_s;
 };
+
+ProfileEffort effort_of(int seconds) {
+  return {.seconds = measuring_share * seconds, .sweeps = 3, .least_s = 0.07};
+}
 
 int profile_command(const ProfileArguments& arguments) {
   const Stopwatch watch;
@@ -42,12 +49,12 @@ int profile_command(const ProfileArguments& arguments) {
   const auto cluster = choose_plan(settings, workflow, {}, [](const auto&) {
                          return true;
                        }).plan.cluster;
-  auto profile
-    = measure_machine(settings, workflow, shapes, cluster, patient_effort);
+  auto profile = measure_machine(settings, workflow, shapes, cluster,
+                                 effort_of(arguments.seconds));
   const double spent_s = watch.seconds();
   auto problem = run_problem(settings, workflow, shapes, cluster, profile);
   const auto why_no_run = fit_to_runs(
-    profile, std::move(problem), arguments.config, profile_limit_s - spent_s);
+    profile, std::move(problem), arguments.config, arguments.seconds - spent_s);
   if (!why_no_run.empty())
     print_note(arguments,
                "what a task costs beside its work is assumed: " + why_no_run);
@@ -69,6 +76,11 @@ void add_profile(CLI::App& app, CommandRun& chosen) {
   add_config_arguments(*command, arguments->config)->required();
   command->add_option("--out", arguments->out, "Hardware file to write")
     ->required();
+  command
+    ->add_option("--seconds", arguments->seconds,
+                 "Time limit; large models need more for all sizes")
+    ->capture_default_str()
+    ->check(CLI::Range(shortest_limit_s, longest_limit_s));
   add_quiet_option(*command, *arguments);
   command->callback([arguments, &chosen] {
     chosen = [arguments] { return profile_command(*arguments); };

@@ -86,6 +86,8 @@ class BadInput(Case):
         self.refused(["train"], WRONG_INPUT)
         self.refused(["train", "--no-such-flag"], WRONG_INPUT)
         self.refused([], WRONG_INPUT, "command line: expected a command (train, ")
+        self.refused(["profile", "x.yaml", "--out", "y.yaml", "--seconds=5"],
+                     WRONG_INPUT, "--seconds: expected ", "30 to 3600", "'5'")
 
     def test_options_show_their_arguments(self):
         words = ["generate", "--model", "data/base", "--prompts", "x", "--out",
