@@ -27,8 +27,8 @@ namespace {
 
 /// All samples in one pass, so that a size is a pass.
 constexpr auto one_pass = std::numeric_limits<std::int64_t>::max();
-/// Limit of decoded tokens that are timed; more add no information.
-constexpr std::uint32_t most_decoded = 32;
+/// Decoded tokens that are timed, where they take longer than the prompts.
+constexpr std::uint32_t least_decoded = 32;
 /// Rounds that a measurement takes at least, including its warm-up.
 constexpr double rounds_at_least = 4;
 
@@ -269,14 +269,28 @@ double ModelProfiler::generate(std::uint32_t samples) {
   add(ProfileOp::prefill, samples * lengths.prompt, prefill_s);
   if (lengths.response < 2)
     return prefill_s;
-  const auto steps = std::min(lengths.response - 1, most_decoded);
+  const auto steps = std::min(lengths.response - 1, least_decoded);
   const auto before = (lengths.response - 1 - steps) / 2;
   lengths.prompt += before;
   const auto rows
     = ProfileRows(lengths, model_.shape.vocab_size).prompts(samples);
   const auto first_s = before == 0 ? prefill_s : generate_s(rows, 1);
-  const auto all_s = generate_s(rows, steps + 1);
-  add(ProfileOp::decode, samples, std::max(0.0, all_s - first_s) / steps);
+  return decode(rows, first_s, steps, lengths.response - 1 - before);
+}
+
+/// Times more and more steps, up to `most`, until they are a good part of the
+/// whole: the difference of two long times would be noise.
+double ModelProfiler::decode(const net::Rows& prompts, double first_s,
+                             std::uint32_t steps, std::uint32_t most) {
+  constexpr double good_part = 0.3;
+  auto all_s = generate_s(prompts, steps + 1);
+  while (all_s - first_s < good_part * all_s && steps < most) {
+    steps = std::min(2 * steps, most);
+    all_s = generate_s(prompts, steps + 1);
+  }
+  if (all_s > first_s)
+    add(ProfileOp::decode, static_cast<double>(prompts.samples.size()),
+        (all_s - first_s) / steps);
   return all_s;
 }
 

@@ -73,6 +73,8 @@ private:
   double forward(std::uint32_t samples);
   double train(std::uint32_t samples);
   double generate(std::uint32_t samples);
+  double decode(const net::Rows& prompts, double first_s, std::uint32_t steps,
+                std::uint32_t most);
   double train_s(const models::TrainSpec& spec, const net::Rows& rows);
   plans::ResponseRoom room_for(std::size_t responses) const;
   double generate_s(const net::Rows& prompts, std::int64_t tokens);
