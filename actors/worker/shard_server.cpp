@@ -33,7 +33,9 @@ models::ServerSpec started_spec(const Shard& shard, std::string name,
   const auto& role = shard.replica.role;
   const auto folder = run.folder / "servers" / std::to_string(shard.rank.value);
   models::write_vllm_plugin(folder / "plugin");
-  const auto port = net::free_local_port();
+  // two devices with one port would take the neighbour's server for their own
+  const auto port
+    = net::free_local_port(shard.rank.value, run.plan.cluster.num_devices());
   return {.program = models::vllm_program(
             {.name = std::move(name),
              .command = run.settings.rollout.engine.server_command,
