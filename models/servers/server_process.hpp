@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/child_programs/child_pool.hpp"
+#include "net/child_programs/group_memory.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -34,8 +35,11 @@ public:
   }
   /// Starts it, after the end of an earlier one. Throws FailureError (io).
   void start();
-  /// Asks it to end, so that it removes its shared memory, and kills what is
-  /// left of it.
+  /// Notes the shared memory that it has by now, to be removed after its end if
+  /// it cannot do so itself.
+  void note_memory();
+  /// Asks it to end, so that it removes its shared memory, kills what is left
+  /// of it, and removes what is left of that.
   void end();
   /// Waits at most `limit` for its end; returns whether it has ended.
   bool wait_for_end(std::chrono::milliseconds limit);
@@ -45,6 +49,8 @@ public:
 
 private:
   ServerProgram program_;
+  pid_t group_ = 0; ///< of the last start
+  net::GroupMemory memory_;
   std::uintmax_t log_begin_ = 0; ///< of this start
   mutable std::mutex mutex_;
   std::condition_variable changed_;
