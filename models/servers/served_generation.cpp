@@ -109,9 +109,11 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
   std::uint64_t restarts = 0;
   ServedSamples samples(engine.shape(), batches, options, version, events);
   for (;;) {
+    const auto requests = samples.open_requests();
+    if (requests.empty()) // no prompts here, or no room after them
+      return;
     try {
       make_current(engine, version, context);
-      const auto requests = samples.open_requests();
       server_.generate(requests, options, context,
                        [&](std::size_t i, ServerAnswer answer) {
                          samples.take(requests[i], std::move(answer));
