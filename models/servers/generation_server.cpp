@@ -13,8 +13,11 @@ using namespace std::chrono_literals;
 constexpr auto server_ready_within = 20min;
 constexpr auto server_look_every = 100ms;
 constexpr auto server_health_within = 2s;
-/// vLLM 0.32 exits within 3.6 s after its engine or worker was killed.
+constexpr unsigned server_unavailable = 503; ///< vLLM's /health, engine dead
+/// vLLM 0.32 refuses connections 0.3 s after its engine or worker was killed,
+/// and exits within 3.6 s.
 constexpr auto server_ends_within = 10s;
+constexpr auto server_lives_after = 4s;
 /// The longest responses of large models on CPUs; an update is much shorter.
 constexpr auto server_answers_within = 30min;
 
@@ -48,7 +51,8 @@ void GenerationServer::start(const RunContext& context) {
   const auto reply = http_.send(
     {.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
     limits_of(context, server_answers_within));
-  require_answer(reply, "/init_weight_transfer_engine");
+  require_answer(reply, "/init_weight_transfer_engine", context);
+  process_.note_memory();
 }
 
 void GenerationServer::stop() {
@@ -60,11 +64,12 @@ void GenerationServer::wait_until_ready(const RunContext& context) {
   for (;;) {
     const auto reply = http_.send({.target = "/health", .is_get = true},
                                   limits_of(context, server_health_within));
-    if (reply.answered())
-      return;
-    if (process_.wait_for_end(server_look_every))
+    // an answer may be another's, who has the port that ours did not get
+    if (process_.wait_for_end(reply.answered() ? 0ms : server_look_every))
       server_failed(Errc::peer_lost, name(), "it ended before it was ready",
                     process_.end_text());
+    if (reply.answered())
+      return;
     if (!process_.is_ours() && reply.error && !reply.late())
       server_failed(Errc::peer_lost, name(),
                     "nothing answers at port " + http_.url().port,
@@ -74,20 +79,36 @@ void GenerationServer::wait_until_ready(const RunContext& context) {
   }
 }
 
-/// Throws what a failed request means. A server whose engine has died answers
-/// 500 or closes the connection, and ends seconds later: whether it does tells
-/// a loss from a refusal.
+/// Returns why the server is dead, "" if it is not, after a request that failed
+/// as those of dead ones do: one whose engine has died answers 500 or closes
+/// the connection, and ends seconds later.
+std::string GenerationServer::why_dead(const RunContext& context) {
+  const auto begin = net::HttpClock::now();
+  const auto lasted = [&] { return net::HttpClock::now() - begin; };
+  do {
+    if (process_.wait_for_end(server_look_every))
+      return process_.end_text();
+    const auto health = http_.send({.target = "/health", .is_get = true},
+                                   limits_of(context, server_health_within));
+    if (!health.error && health.status == server_unavailable)
+      return "/health says so: " + health.text();
+    if (health.answered() && lasted() > server_lives_after)
+      break;
+  } while (process_.is_ours() && lasted() < server_ends_within);
+  return "";
+}
+
+/// Throws what a failed request means.
 void GenerationServer::require_answer(const net::HttpReply& reply,
-                                      const std::string& route) {
+                                      const std::string& route,
+                                      const RunContext& context) {
   if (reply.answered())
     return;
   if (reply.late())
     server_failed(Errc::deadline, name(), "no answer to " + route);
-  const bool may_be_dead = reply.error || reply.status / 100 == 5;
-  if (may_be_dead && process_.is_ours()
-      && process_.wait_for_end(server_ends_within))
-    server_failed(Errc::peer_lost, name(), "it ended during " + route,
-                  process_.end_text());
+  if (reply.error || reply.status / 100 == 5)
+    if (const auto why = why_dead(context); !why.empty())
+      server_failed(Errc::peer_lost, name(), "it died during " + route, why);
   if (reply.error)
     server_failed(Errc::peer_lost, name(), "it was lost during " + route,
                   reply.text());
@@ -99,15 +120,34 @@ void GenerationServer::require_answer(const net::HttpReply& reply,
 std::string GenerationServer::ask(const net::HttpCall& call,
                                   const RunContext& context) {
   auto reply = http_.send(call, limits_of(context, server_answers_within));
-  require_answer(reply, call.target);
+  require_answer(reply, call.target, context);
   return std::move(reply.body);
 }
 
-void GenerationServer::update(const SentWeights& weights,
-                              const std::string& version,
-                              const RunContext& context) {
-  ask({.target = "/pause?mode=keep"}, context);
-  ask({.target = "/start_weight_update"}, context);
+/// Opens an update. One that failed at its end, in this run or in an earlier
+/// one of a server that runs longer, is open still: vLLM closes it only when a
+/// tensor is refused.
+void GenerationServer::open_update(const RunContext& context) {
+  const net::HttpCall start{.target = "/start_weight_update"};
+  const auto reply
+    = http_.send(start, limits_of(context, server_answers_within));
+  if (reply.answered())
+    return;
+  give_up_update(context);
+  ask(start, context);
+}
+
+/// Closes an update that is open, if one is, by a file that does not exist. Its
+/// reply says nothing: it is a refusal in either case.
+void GenerationServer::give_up_update(const RunContext& context) {
+  http_.send({.target = "/update_weights", .body = vllm::update_body("", {})},
+             limits_of(context, server_health_within));
+}
+
+void GenerationServer::take_weights(const SentWeights& weights,
+                                    const std::string& version,
+                                    const RunContext& context) {
+  open_update(context);
   ask({.target = "/update_weights",
        .body = vllm::update_body(weights.path(), weights.tensors())},
       context);
@@ -119,7 +159,25 @@ void GenerationServer::update(const SentWeights& weights,
     server_failed(Errc::stale, name(),
                   "it has weights '" + has + "' after an update to '" + version
                     + "'");
+}
+
+void GenerationServer::update(const SentWeights& weights,
+                              const std::string& version,
+                              const RunContext& context) {
+  ask({.target = "/pause?mode=keep"}, context);
+  try {
+    take_weights(weights, version, context);
+  } catch (const FailureError& error) {
+    // a server that is not ours serves others too, with the weights it has
+    if (error.failure().code != Errc::peer_lost) {
+      give_up_update(context);
+      http_.send({.target = "/resume"},
+                 limits_of(context, server_health_within));
+    }
+    throw;
+  }
   ask({.target = "/resume"}, context);
+  process_.note_memory();
 }
 
 std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
@@ -141,7 +199,7 @@ void GenerationServer::generate(std::span<const ServerRequest> requests,
       {.target = route, .body = vllm::generate_body(request, options)});
   http_.send_all(calls, limits_of(context, server_answers_within, connections_),
                  [&](std::size_t i, const net::HttpReply& reply) {
-                   require_answer(reply, route);
+                   require_answer(reply, route, context);
                    on_answer(i, vllm::read_answer(reply.body));
                  });
 }

@@ -43,7 +43,7 @@ public:
 
   /// Replaces its weights while no token is drawn: pause, the three steps of an
   /// update, the version that it then says it has, resume. A mistake in a
-  /// tensor leaves the old weights there, and is thrown.
+  /// tensor is thrown; the server then goes on with the old weights.
   void update(const SentWeights& weights, const std::string& version,
               const RunContext& context);
   /// Returns the log-probabilities [L] that it gives these tokens, 0 at the
@@ -60,8 +60,14 @@ public:
 
 private:
   void wait_until_ready(const RunContext& context);
+  void open_update(const RunContext& context);
+  void take_weights(const SentWeights& weights, const std::string& version,
+                    const RunContext& context);
+  void give_up_update(const RunContext& context);
   std::string ask(const net::HttpCall& call, const RunContext& context);
-  void require_answer(const net::HttpReply& reply, const std::string& route);
+  void require_answer(const net::HttpReply& reply, const std::string& route,
+                      const RunContext& context);
+  std::string why_dead(const RunContext& context);
 
   net::HttpClient http_;
   std::size_t connections_;
