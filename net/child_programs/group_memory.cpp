@@ -7,9 +7,11 @@
 #include <cctype>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace troupe::net {
 
@@ -36,21 +38,35 @@ std::string python_memory_in(const std::string& line) {
   return is_known ? line.substr(begin) : "";
 }
 
+/// Returns whether this folder of /proc is that of a process of the group.
+bool is_of_group(const std::filesystem::path& entry, pid_t group) {
+  const auto name = entry.filename().string();
+  const auto is_digit
+    = [](unsigned char letter) { return std::isdigit(letter) != 0; };
+  return std::ranges::all_of(name, is_digit)
+         && ::getpgid(static_cast<pid_t>(std::stol(name))) == group;
+}
+
+/// Returns the files of Python's memory that a process has mapped.
+std::set<std::string> python_memory_of(const std::filesystem::path& process) {
+  std::set<std::string> files;
+  std::ifstream maps(process / "maps");
+  for (std::string line; std::getline(maps, line);)
+    if (auto file = python_memory_in(line); !file.empty())
+      files.insert(std::move(file));
+  return files;
+}
+
 } // namespace
 
 void GroupMemory::note(pid_t group) {
   std::error_code gone; // processes end while we look
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const auto name = entry.path().filename().string();
-    if (!std::ranges::all_of(
-          name, [](unsigned char c) { return std::isdigit(c) != 0; })
-        || ::getpgid(static_cast<pid_t>(std::stol(name))) != group)
+    if (!is_of_group(entry.path(), group))
       continue;
-    std::ifstream maps(entry.path() / "maps");
-    for (std::string line; std::getline(maps, line);)
-      if (const auto file = python_memory_in(line); !file.empty())
-        if (const auto inode = inode_of(file))
-          files_[file] = *inode;
+    for (const auto& file : python_memory_of(entry.path()))
+      if (const auto inode = inode_of(file))
+        files_[file] = *inode;
   }
 }
 

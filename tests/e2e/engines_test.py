@@ -1,11 +1,11 @@
 """Servers that generate (rollout.engine vllm): GRPO over a stand-in that speaks
 vLLM's routes and computes a true model, what it does wrong, and its death."""
 import json
-import pathlib
+import shutil
 import sys
 import unittest
 
-from support import Case, SOURCE, read_rows, until
+from support import Case, SOURCE, read_rows
 
 STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
 ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
@@ -61,11 +61,23 @@ class Engines(Case):
         self.assertEqual(*outcomes)
 
     def test_a_server_that_dies_is_started_again_and_the_run_goes_on(self):
-        self.faulty("die_at:4", code=0)
-        lines = self.metrics("grpo")
-        self.assertEqual(sum(line["rollout/engine_restarts"]
-                             for line in lines.values()), 1)
-        self.assertEqual(max(lines), 2)
+        # the second as vLLM when its engine was killed: an error, its end later
+        for name, fault in (("dies", "die_at:4"), ("errs", "error_then_die_at:4")):
+            (self.folder / "count").unlink(missing_ok=True)
+            self.faulty(fault, f"run.name={name}", code=0)
+            lines = self.metrics(name)
+            self.assertEqual(sum(line["rollout/engine_restarts"]
+                                 for line in lines.values()), 1, fault)
+            self.assertEqual(max(lines), 2)
+
+    def test_a_tied_model_that_stores_its_head_too_is_served(self):
+        shutil.copytree(self.folder / "data/base", self.folder / "tied")
+        config = self.folder / "tied/config.json"
+        config.write_text(json.dumps(
+            json.loads(config.read_text()) | {"tie_word_embeddings": True}))
+        self.troupe(*self.grpo(*ONE_DEVICE, "models.actor.path=tied"))
+        self.assertLess(
+            self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
 
     def test_weights_that_a_server_does_not_take_end_the_run_by_name(self):
         for fault, words in (

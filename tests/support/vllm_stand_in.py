@@ -5,8 +5,11 @@ usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
 
 Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
 the weights that it was given, and checks those weights as our plugin does. The
-environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update,
-drop_tensor, old_weights, wrong_logprobs, wrong_version, error_at, die_at, slow."""
+environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
+drop_tensor at the first update, left_open (paused in an update, as an earlier run
+left it), old_weights, wrong_logprobs, wrong_version, no_version, slow; at the
+NUMBERth generation die_at, error_then_die_at (an error, and the end later) and
+sick_at (errors from then on, though it lives)."""
 import hashlib
 import http.server
 import json
@@ -138,10 +141,11 @@ class Server:
             for name, shape, data in stored_tensors(file):
                 self.wanted[name] = (shape, data)
         self.model = Model(self.config, self.wanted)
-        self.version, self.paused, self.update = "default", False, None
-        self.prefixes = {}
+        self.version, self.prefixes, self.num_updates = "default", {}, 0
         word, _, number = os.environ.get("VLLM_STAND_IN", "").partition(":")
         self.fault, self.fault_at = word, int(number or 1)
+        self.paused, self.sick = word == "left_open", False
+        self.update = {} if word == "left_open" else None
         # counts over all starts of this server: a fault strikes once
         self.counter = pathlib.Path(os.environ.get("VLLM_STAND_IN_COUNT", "/dev/null"))
         self.lock, self.resumed = threading.Lock(), threading.Condition()
@@ -162,12 +166,21 @@ class Server:
         if self.update is not None:
             raise ValueError("a weight update is open already")
         self.update = {}
+        self.num_updates += 1
         return {}
 
     def update_weights(self, body):
-        info = body["update_info"]
-        if self.fault == "refuse_update":
-            self.update = None
+        if self.update is None:
+            raise ValueError("no weight update is open")
+        try:
+            self.take(body["update_info"])
+        except Exception:
+            self.update = None  # as vLLM: a refused tensor closes the update
+            raise
+        return {}
+
+    def take(self, info):
+        if self.fault == "refuse_update" and self.num_updates == 1:
             raise ValueError("told to refuse")
         with open(info["path"], "rb") as file:
             memory = file.read()
@@ -175,24 +188,28 @@ class Server:
             size = 4 * math.prod(shape)
             data = memory[offset:offset + size]
             if self.wanted.get(name, (None,))[0] != shape or dtype != "F32":
-                self.update = None
                 raise ValueError(f"{name}: its shape is {shape}")
             if hashlib.sha256(data).hexdigest() != sha256:
-                self.update = None
                 raise ValueError(f"{name}: its checksum differs")
             self.update[name] = (shape, data)
-        if self.fault == "drop_tensor":
+        if self.fault == "drop_tensor" and self.num_updates == 1:
             self.update.popitem()
-        return {}
 
     def finish_weight_update(self, body):
-        missing = sorted(self.wanted.keys() - self.update.keys())
+        if self.update is None:
+            raise ValueError("no weight update is open")
+        missing = sorted(self.needed() - self.update.keys())
         if missing:
             raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
         if self.fault != "old_weights":
             self.model = Model(self.config, self.update)
         self.update, self.version, self.prefixes = None, body["weight_version"], {}
         return {}
+
+    def needed(self):
+        """Names that an update has: tied models may store their head too."""
+        tied = {"lm_head.weight"} if self.config.get("tie_word_embeddings") else set()
+        return self.wanted.keys() - tied
 
     # -- generation ----------------------------------------------------------
 
@@ -224,7 +241,11 @@ class Server:
         count = self.count()
         if self.fault == "die_at" and count == self.fault_at:
             os._exit(9)
-        if self.fault == "error_at" and count == self.fault_at:
+        if self.fault == "error_then_die_at" and count == self.fault_at:
+            threading.Timer(0.5, os._exit, [9]).start()
+            raise RuntimeError("EngineCore encountered an issue")
+        self.sick |= self.fault == "sick_at" and count == self.fault_at
+        if self.sick:
             raise RuntimeError("EngineCore encountered an issue")
         params, ids = body["sampling_params"], body["token_ids"]
         if any(not 0 <= token < self.config["vocab_size"] for token in ids):
@@ -244,11 +265,12 @@ class Server:
         if self.fault == "slow":
             time.sleep(self.fault_at)
         version = "old" if self.fault == "wrong_version" else self.version
+        spans = [{"version": version, "start": 0, "end": len(out)}]
         return {"request_id": body.get("request_id"),
                 "prompt_logprobs": given or None,
                 "choices": [{"index": 0, "finish_reason": reason, "token_ids": out,
-                             "weight_versions": [{"version": version, "start": 0,
-                                                  "end": len(out)}],
+                             "weight_versions":
+                                 None if self.fault == "no_version" else spans,
                              "logprobs": {"content": content}}]}
 
 
@@ -265,7 +287,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path == "/health":
-            return self.answer(200, {})
+            return self.answer(503 if self.server.state.sick else 200, {})
         if self.path == "/weight_info":
             return self.answer(200, {"weight_version": self.server.state.version})
         return self.answer(404, {"error": {"message": "no such route"}})

@@ -6,7 +6,7 @@
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/models/vllm_stand_in.hpp"
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
@@ -40,19 +40,7 @@ protected:
     engine->weights_changed();
   }
   ServedSpec spec(const std::string& fault) const {
-    const auto port = net::free_local_port();
-    const auto stand_in
-      = support::source_folder() / "tests/support/vllm_stand_in.py";
-    return {
-      .server
-      = {.program = {.name = "stand-in",
-                     .argv = {"python3", "-B", stand_in.string(), "--model",
-                              (folder / "model").string(), "--port", port},
-                     .environment
-                     = {{"VLLM_STAND_IN", fault},
-                        {"VLLM_STAND_IN_COUNT", (folder / "count").string()}},
-                     .log = folder / "log"},
-         .url = {"127.0.0.1", port, "/"}}};
+    return {.server = testing::vllm_stand_in(folder.path(), fault)};
   }
   net::Rows generate(ServedGeneration& served, const std::string& version) {
     const std::vector<ResponseBatch> batches{
@@ -108,11 +96,27 @@ TEST_F(ServedGenerationTest, TokensAreOfTheWeightsOfEachVersion) {
 }
 
 TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
-  ServedGeneration served(spec("die_at:3"));
-  const auto rows = generate(served, "1");
-  EXPECT_EQ(rows.num_samples(), 3U);
-  EXPECT_LT(gap_of(rows), 1e-4);
-  EXPECT_EQ(served.take_report().restarts, 1U);
+  // at once; after an error, as vLLM when its engine was killed; not at all
+  for (const auto* fault : {"die_at:3", "error_then_die_at:3", "sick_at:3"}) {
+    std::filesystem::remove(folder / "count");
+    ServedGeneration served(spec(fault));
+    const auto rows = generate(served, "1");
+    EXPECT_EQ(rows.num_samples(), 3U) << fault;
+    EXPECT_LT(gap_of(rows), 1e-4) << fault;
+    EXPECT_EQ(served.take_report().restarts, 1U) << fault;
+  }
+}
+
+TEST_F(ServedGenerationTest, ADeviceWithoutPromptsStartsNoServer) {
+  auto absent = spec("");
+  absent.server.program.argv = {"/bin/false"};
+  ServedGeneration served(absent);
+  const net::Rows none;
+  const std::vector<ResponseBatch> batches{{&none, StepId{1}, 4}};
+  int ended = 0;
+  served.generate(*engine, "1", batches, options, context,
+                  {.on_batch = [&](std::size_t, net::Rows) { ++ended; }});
+  EXPECT_EQ(ended, 1);
 }
 
 TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
@@ -121,6 +125,7 @@ TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
   EXPECT_THAT(failure_with("old_weights"),
               HasSubstr("not those of the weights"));
   EXPECT_THAT(failure_with("wrong_version"), HasSubstr("weights 'old'"));
+  EXPECT_THAT(failure_with("no_version"), HasSubstr("the weights of 0 of its"));
 }
 
 TEST_F(ServedGenerationTest, AProgramThatIsNoServerIsNamedWithItsLastLine) {
