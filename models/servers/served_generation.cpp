@@ -8,6 +8,7 @@
 #include "models/generate/sequences.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/served_samples.hpp"
+#include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,13 +19,12 @@ namespace {
 
 /// Times that one generation may find its server lost.
 constexpr std::uint64_t most_restarts = 3;
-/// Tokens of the check: enough for every layer and head to matter.
-constexpr std::int64_t most_checked = 24;
 
 /// Returns fixed tokens, spread over the vocabulary.
 std::vector<std::int32_t> checked_ids(const ModelShape& shape) {
   constexpr std::int64_t stride = 7919; // a prime
-  const auto count = std::min(most_checked, shape.context_tokens() - 1);
+  const auto count
+    = std::min(plans::served_check_tokens, shape.context_tokens() - 1);
   std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < count; ++i)
     ids.push_back(

@@ -66,8 +66,8 @@ public:
   }
 
   static bool applies_to(const CheckContext& context, const Call& call) {
-    return call.kind == CallKind::generate
-           && context.shapes.contains(call.role);
+    return call.kind == CallKind::generate && context.shapes.contains(call.role)
+           && !is_served(call, context.sizes);
   }
 
   const ResponseCall& takes() const {
