@@ -94,6 +94,9 @@ void add_server_sums(const models::ServedReport& report,
     return;
   sums.add_max("rollout/engine_logprob_gap", *report.gap);
   sums.add_max("rollout/engine_update_s", report.update_s);
+  const double gigabytes = static_cast<double>(report.updated_bytes) / 1e9;
+  sums.add_total("rollout/engine_update_gb", gigabytes);
+  sums.add("rollout/engine_update_gb_per_s", gigabytes, report.update_s);
 }
 
 } // namespace troupe::actors

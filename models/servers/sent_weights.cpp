@@ -34,9 +34,11 @@ void SentWeights::take(const Parameters& parameters) {
   const auto values = values_of(parameters);
   const FileTensors files(values, DType::f32);
   tensors_.clear();
+  num_bytes_ = 0;
   std::uint64_t size = 0;
   for (const auto& tensor : files.tensors()) {
     tensors_.push_back({tensor.name, "F32", tensor.shape, size, ""});
+    num_bytes_ += tensor.data.size();
     size += (tensor.data.size() + sent_alignment - 1) / sent_alignment
             * sent_alignment;
   }

@@ -26,13 +26,15 @@ public:
   const std::vector<SentTensor>& tensors() const {
     return tensors_;
   }
+  /// Returns the bytes of all tensors.
   std::uint64_t num_bytes() const {
-    return block_.size_bytes();
+    return num_bytes_;
   }
 
 private:
   net::PageBlock block_;
   std::vector<SentTensor> tensors_;
+  std::uint64_t num_bytes_ = 0;
 };
 
 } // namespace troupe::models

@@ -88,8 +88,12 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   }
   const auto begin = net::HttpClock::now();
   {
-    static const trace::Name updating = trace::name("update server");
+    static const trace::Name copying = trace::name("copy for server");
+    const trace::Span span(context.track, copying, context.step.value);
     weights_.take(engine.parameters());
+  }
+  {
+    static const trace::Name updating = trace::name("update server");
     const trace::Span span(context.track, updating, context.step.value,
                            weights_.num_bytes());
     server_.update(weights_, version, context);

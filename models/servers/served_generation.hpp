@@ -28,7 +28,7 @@ struct ServedSpec {
 struct ServedReport {
   std::uint64_t restarts = 0;
   std::uint64_t updated_bytes = 0;
-  double update_s = 0;
+  double update_s = 0;       ///< of them: copy, sums, and the server's own part
   std::optional<double> gap; ///< largest of a check, if one was made
 };
 

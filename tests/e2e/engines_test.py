@@ -46,6 +46,28 @@ class Engines(Case):
         rows = read_rows(self.run_folder("grpo") / "samples.jsonl")
         self.assertEqual(len(rows), 12)
 
+    def test_an_update_is_seen_with_its_bytes_and_rate(self):
+        self.troupe(*self.grpo(*ONE_DEVICE))
+        line = self.metrics("grpo")[2]
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        gigabytes, seconds = (line[f"rollout/engine_update_{what}"]
+                              for what in ("gb", "s"))
+        self.assertLess(gigabytes * 1e9, size)  # less the file's header
+        self.assertGreater(gigabytes * 1e9, 0.8 * size)
+        self.assertGreater(seconds, 0)
+        self.assertAlmostEqual(line["rollout/engine_update_gb_per_s"] * seconds,
+                               gigabytes, delta=1e-3 * gigabytes)
+        spans = {name: [s for s in self.slices("grpo") if s["name"] == name]
+                 for name in ("start server", "update server", "verify server")}
+        self.assertEqual(len(spans["start server"]), 1)
+        for name in ("update server", "verify server"):
+            self.assertEqual(sorted(s["step"] for s in spans[name]), [0, 1])
+            self.assertTrue(all(s["track"].startswith("device")
+                                for s in spans[name]))
+        for update in spans["update server"]:
+            self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
+                                   delta=1e-3 * gigabytes)
+
     def test_each_device_has_a_server_of_its_own(self):
         self.troupe(*self.grpo(*TWO_DEVICES, "data.batch_size=4"))
         logs = sorted(self.run_folder("grpo").glob("servers/*/server.log"))

@@ -29,11 +29,13 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
   weights.take(parameters);
   const auto file = read_all(weights.path());
   ASSERT_EQ(weights.tensors().size(), parameters.shapes().size());
+  std::uint64_t num_bytes = 0;
   for (const auto& tensor : weights.tensors()) {
     const auto at = static_cast<std::size_t>(parameters.find(tensor.name));
     const auto& shape = parameters.shapes().at(at);
     const auto size
       = static_cast<std::size_t>(shape.num_elements()) * sizeof(float);
+    num_bytes += size;
     ASSERT_LE(tensor.offset + size, file.size());
     float first = 0;
     std::memcpy(&first, file.data() + tensor.offset, sizeof first);
@@ -42,6 +44,7 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
                                std::span(file).subspan(tensor.offset, size))));
     EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
   }
+  EXPECT_EQ(weights.num_bytes(), num_bytes);
 }
 
 TEST(SentWeights, ALaterVersionReplacesTheFirst) {
