@@ -1,7 +1,6 @@
 #include "models/servers/generation_server.hpp"
 
-#include "config/base/error.hpp"
-#include "models/servers/vllm_json.hpp"
+#include "models/servers/error_sentence.hpp"
 
 namespace troupe::models {
 
@@ -13,7 +12,8 @@ using namespace std::chrono_literals;
 constexpr auto server_ready_within = 20min;
 constexpr auto server_look_every = 100ms;
 constexpr auto server_health_within = 2s;
-constexpr unsigned server_unavailable = 503; ///< vLLM's /health, engine dead
+constexpr auto server_cleans_up_within = 30s;
+constexpr unsigned server_unavailable = 503; ///< /health, the engine dead
 /// vLLM 0.32 refuses connections 0.3 s after its engine or worker was killed,
 /// and exits within 3.6 s.
 constexpr auto server_ends_within = 10s;
@@ -47,11 +47,7 @@ void GenerationServer::start(const RunContext& context) {
   if (process_.is_ours())
     process_.start();
   wait_until_ready(context);
-  // a server that runs already may have been made ready by an earlier run
-  const auto reply = http_.send(
-    {.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
-    limits_of(context, server_answers_within));
-  require_answer(reply, "/init_weight_transfer_engine", context);
+  prepare(context);
   process_.note_memory();
 }
 
@@ -114,7 +110,7 @@ void GenerationServer::require_answer(const net::HttpReply& reply,
                   reply.text());
   server_failed(Errc::bad_input, name(),
                 "it refused " + route + " (" + std::to_string(reply.status)
-                  + "): " + vllm::error_sentence(reply.body));
+                  + "): " + error_sentence(reply.body));
 }
 
 std::string GenerationServer::ask(const net::HttpCall& call,
@@ -124,37 +120,14 @@ std::string GenerationServer::ask(const net::HttpCall& call,
   return std::move(reply.body);
 }
 
-/// Opens an update. One that failed at its end, in this run or in an earlier
-/// one of a server that runs longer, is open still: vLLM closes it only when a
-/// tensor is refused.
-void GenerationServer::open_update(const RunContext& context) {
-  const net::HttpCall start{.target = "/start_weight_update"};
-  const auto reply
-    = http_.send(start, limits_of(context, server_answers_within));
-  if (reply.answered())
-    return;
-  give_up_update(context);
-  ask(start, context);
+bool GenerationServer::ask_in_vain(const net::HttpCall& call,
+                                   const RunContext& context) {
+  return http_.send(call, limits_of(context, server_cleans_up_within))
+    .answered();
 }
 
-/// Closes an update that is open, if one is, by a file that does not exist. Its
-/// reply says nothing: it is a refusal in either case.
-void GenerationServer::give_up_update(const RunContext& context) {
-  http_.send({.target = "/update_weights", .body = vllm::update_body("", {})},
-             limits_of(context, server_health_within));
-}
-
-void GenerationServer::take_weights(const SentWeights& weights,
-                                    const std::string& version,
-                                    const RunContext& context) {
-  open_update(context);
-  ask({.target = "/update_weights",
-       .body = vllm::update_body(weights.path(), weights.tensors())},
-      context);
-  ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
-      context);
-  const auto has = vllm::read_version(
-    ask({.target = "/weight_info", .is_get = true}, context));
+void GenerationServer::require_version(const std::string& has,
+                                       const std::string& version) {
   if (has != version)
     server_failed(Errc::stale, name(),
                   "it has weights '" + has + "' after an update to '" + version
@@ -164,43 +137,37 @@ void GenerationServer::take_weights(const SentWeights& weights,
 void GenerationServer::update(const SentWeights& weights,
                               const std::string& version,
                               const RunContext& context) {
-  ask({.target = "/pause?mode=keep"}, context);
+  ask(pause_call(), context);
   try {
     take_weights(weights, version, context);
   } catch (const FailureError& error) {
     // a server that is not ours serves others too, with the weights it has
     if (error.failure().code != Errc::peer_lost) {
       give_up_update(context);
-      http_.send({.target = "/resume"},
-                 limits_of(context, server_health_within));
+      ask_in_vain(resume_call(), context);
     }
     throw;
   }
-  ask({.target = "/resume"}, context);
+  ask(resume_call(), context);
   process_.note_memory();
 }
 
 std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
                                            const RunContext& context) {
-  return vllm::read_scores(
-    ask({.target = "/inference/v1/generate", .body = vllm::score_body(ids)},
-        context),
-    ids);
+  return read_scores(ask(score_call(ids), context), ids);
 }
 
 void GenerationServer::generate(std::span<const ServerRequest> requests,
                                 const GenerateOptions& options,
                                 const RunContext& context,
                                 const OnAnswer& on_answer) {
-  const std::string route = "/inference/v1/generate";
   std::vector<net::HttpCall> calls;
   for (const auto& request : requests)
-    calls.push_back(
-      {.target = route, .body = vllm::generate_body(request, options)});
+    calls.push_back(generate_call(request, options));
   http_.send_all(calls, limits_of(context, server_answers_within, connections_),
                  [&](std::size_t i, const net::HttpReply& reply) {
-                   require_answer(reply, route, context);
-                   on_answer(i, vllm::read_answer(reply.body));
+                   require_answer(reply, calls[i].target, context);
+                   on_answer(i, read_answer(reply.body));
                  });
 }
 

@@ -7,6 +7,7 @@
 #include "models/engine/engine.hpp"
 #include "models/generate/sequences.hpp"
 #include "models/parallel/parameters.hpp"
+#include "models/servers/make_server.hpp"
 #include "models/servers/served_samples.hpp"
 #include "plans/memory/call_memory.hpp"
 
@@ -49,13 +50,13 @@ std::vector<float> own_scores(Engine& engine,
 
 ServedGeneration::ServedGeneration(ServedSpec spec)
   : spec_(std::move(spec)),
-    server_(spec_.server) {}
+    server_(make_server(spec_.server)) {}
 
 void ServedGeneration::verify(Engine& engine, RunContext& context) {
   static const trace::Name name = trace::name("verify server");
   const trace::Span span(context.track, name, context.step.value);
   const auto ids = checked_ids(engine.shape());
-  const auto theirs = server_.score(ids, context);
+  const auto theirs = server_->score(ids, context);
   const auto ours = own_scores(engine, ids, context);
   double gap = 0;
   for (std::size_t i = 1; i < ids.size(); ++i) {
@@ -66,7 +67,7 @@ void ServedGeneration::verify(Engine& engine, RunContext& context) {
   if (gap > spec_.most_gap)
     throw FailureError(
       {.code = Errc::bad_input,
-       .who = server_.name(),
+       .who = server_->name(),
        .what = "its log-probabilities are not those of the weights it was "
                "given: they differ by up to "
                + std::to_string(gap) + " from our engine's, more than "
@@ -83,7 +84,7 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   if (!version_) {
     static const trace::Name starting = trace::name("start server");
     const trace::Span span(context.track, starting, context.step.value);
-    server_.start(context);
+    server_->start(context);
     version_ = ""; // of the model's files: none of ours
   }
   const auto begin = net::HttpClock::now();
@@ -96,7 +97,7 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
     static const trace::Name updating = trace::name("update server");
     const trace::Span span(context.track, updating, context.step.value,
                            weights_.num_bytes());
-    server_.update(weights_, version, context);
+    server_->update(weights_, version, context);
   }
   report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
@@ -118,14 +119,14 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
       return;
     try {
       make_current(engine, version, context);
-      server_.generate(requests, options, context,
+      server_->generate(requests, options, context,
                        [&](std::size_t i, ServerAnswer answer) {
                          samples.take(requests[i], std::move(answer));
                        });
       return;
     } catch (const FailureError& error) {
       version_.reset();
-      if (error.failure().code != Errc::peer_lost || !server_.is_ours()
+      if (error.failure().code != Errc::peer_lost || !server_->is_ours()
           || restarts == most_restarts)
         throw;
       ++restarts;

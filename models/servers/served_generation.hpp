@@ -9,6 +9,7 @@
 #include "models/servers/generation_server.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,7 +56,7 @@ private:
   void verify(Engine& engine, RunContext& context);
 
   ServedSpec spec_;
-  GenerationServer server_;
+  std::unique_ptr<GenerationServer> server_;
   SentWeights weights_;
   std::optional<std::string> version_; ///< that it has; {}: not running
   ServedReport report_;

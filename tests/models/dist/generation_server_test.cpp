@@ -2,7 +2,7 @@
 // leaves an update open where vLLM does.
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
-#include "models/servers/generation_server.hpp"
+#include "models/servers/make_server.hpp"
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
@@ -10,7 +10,7 @@
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
-#include <optional>
+#include <memory>
 
 namespace troupe::models {
 namespace {
@@ -27,12 +27,12 @@ protected:
     weights.take(engine.parameters());
   }
   /// Returns a server that somebody else started, with this fault.
-  GenerationServer others(const std::string& fault) {
+  std::unique_ptr<GenerationServer> others(const std::string& fault) {
     auto spec = vllm_stand_in(folder.path(), fault);
-    owner.emplace(spec);
+    owner = make_server(spec);
     owner->start(context);
     spec.program.argv.clear();
-    return GenerationServer(std::move(spec));
+    return make_server(std::move(spec));
   }
   std::string failure_of_update(GenerationServer& server,
                                 const std::string& version) {
@@ -47,34 +47,34 @@ protected:
   const support::TempFolder folder;
   RunContext context;
   SentWeights weights;
-  std::optional<GenerationServer> owner;
+  std::unique_ptr<GenerationServer> owner;
   const std::vector<std::int32_t> ids{4, 5, 6};
 };
 
 TEST_F(GenerationServerTest, AFailedUpdateLeavesAServerThatGenerates) {
   for (const auto* fault : {"drop_tensor", "refuse_update"}) {
-    auto server = others(fault);
-    server.start(context);
-    const auto before = server.score(ids, context);
-    EXPECT_NE(failure_of_update(server, "1"), "") << fault;
+    const auto server = others(fault);
+    server->start(context);
+    const auto before = server->score(ids, context);
+    EXPECT_NE(failure_of_update(*server, "1"), "") << fault;
     // one that is paused would not answer
-    EXPECT_EQ(server.score(ids, context), before) << fault;
-    EXPECT_EQ(failure_of_update(server, "2"), "") << fault;
+    EXPECT_EQ(server->score(ids, context), before) << fault;
+    EXPECT_EQ(failure_of_update(*server, "2"), "") << fault;
   }
 }
 
 TEST_F(GenerationServerTest, AnUpdateThatAnEarlierRunLeftOpenIsClosed) {
-  auto server = others("left_open");
-  server.start(context);
-  EXPECT_EQ(failure_of_update(server, "1"), "");
-  EXPECT_EQ(server.score(ids, context).size(), ids.size());
+  const auto server = others("left_open");
+  server->start(context);
+  EXPECT_EQ(failure_of_update(*server, "1"), "");
+  EXPECT_EQ(server->score(ids, context).size(), ids.size());
 }
 
 TEST_F(GenerationServerTest, AServerWhoseEngineIsDeadIsLost) {
-  auto server = others("sick_at:1");
-  server.start(context);
+  const auto server = others("sick_at:1");
+  server->start(context);
   try {
-    server.score(ids, context);
+    server->score(ids, context);
     FAIL() << "nothing was thrown";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::peer_lost);
