@@ -16,6 +16,7 @@
 #include "net/child_programs/http_client.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -24,10 +25,14 @@
 
 namespace troupe::models {
 
+enum class ServerKind : std::uint8_t { vllm, sglang };
+
 struct ServerSpec {
+  ServerKind kind = ServerKind::vllm;
   ServerProgram program;
   HttpUrl url;
   std::size_t connections = 64; ///< requests in flight
+  std::filesystem::path weights; ///< folder that SGLang reads weights from
 };
 
 class GenerationServer {

@@ -1,5 +1,6 @@
 #include "models/servers/make_server.hpp"
 
+#include "models/servers/sglang_server.hpp"
 #include "models/servers/vllm_server.hpp"
 
 #include <utility>
@@ -7,6 +8,8 @@
 namespace troupe::models {
 
 std::unique_ptr<GenerationServer> make_server(ServerSpec spec) {
+  if (spec.kind == ServerKind::sglang)
+    return std::make_unique<SglangServer>(std::move(spec));
   return std::make_unique<VllmServer>(std::move(spec));
 }
 

@@ -14,6 +14,10 @@ constexpr std::chrono::seconds server_ends_when_asked{5};
 
 } // namespace
 
+std::vector<std::string> command_argv(const std::string& command) {
+  return {"/bin/sh", "-c", "exec " + command + R"( "$@")", "server"};
+}
+
 ServerProcess::ServerProcess(ServerProgram program)
   : program_(std::move(program)),
     pool_([this](const net::ChildExit& exit) {

@@ -23,6 +23,10 @@ struct ServerProgram {
   std::filesystem::path log; ///< what it writes, appended
 };
 
+/// Returns the begin of an argv that runs a user's command line: words that
+/// follow become its last ones.
+std::vector<std::string> command_argv(const std::string& command);
+
 class ServerProcess {
 public:
   explicit ServerProcess(ServerProgram program);

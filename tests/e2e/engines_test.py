@@ -1,5 +1,5 @@
-"""Servers that generate (rollout.engine vllm): GRPO over a stand-in that speaks
-vLLM's routes and computes a true model, what it does wrong, and its death."""
+"""Servers that generate (rollout.engine): GRPO over stand-ins that speak vLLM's or
+SGLang's routes and compute a true model, what they do wrong, and their death."""
 import json
 import shutil
 import sys
@@ -8,6 +8,7 @@ import unittest
 from support import Case, SOURCE, read_rows
 
 STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
+SGLANG = SOURCE / "tests/support/sglang_stand_in.py"
 ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
 TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
@@ -67,6 +68,19 @@ class Engines(Case):
         for update in spans["update server"]:
             self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
                                    delta=1e-3 * gigabytes)
+
+    def test_sglang_generates_with_the_weights_of_each_version(self):
+        self.troupe(*self.grpo(
+            *ONE_DEVICE, "rollout.temperature=0.8", server=False), *[
+                "rollout.engine=sglang",
+                f"rollout.server_command={sys.executable} -B {SGLANG}"])
+        lines = self.metrics("grpo")
+        for step in (1, 2):
+            self.assertLess(lines[step]["rollout/engine_logprob_gap"], 1e-4)
+            # at the run's temperature, as training computes them
+            self.assertLess(
+                lines[step]["training/rollout_probs_diff_mean"], 1e-4)
+            self.assertGreater(lines[step]["rollout/engine_update_gb"], 0)
 
     def test_each_device_has_a_server_of_its_own(self):
         self.troupe(*self.grpo(*TWO_DEVICES, "data.batch_size=4"))

@@ -237,7 +237,8 @@ class Server:
         weights = [math.exp(v / params.get("temperature", 1)) for v in logprobs]
         return drawing.choices(range(len(weights)), weights)[0]
 
-    def generate(self, body):
+    def strike(self):
+        """Fails at this generation if it was told to."""
         count = self.count()
         if self.fault == "die_at" and count == self.fault_at:
             os._exit(9)
@@ -247,16 +248,19 @@ class Server:
         self.sick |= self.fault == "sick_at" and count == self.fault_at
         if self.sick:
             raise RuntimeError("EngineCore encountered an issue")
-        params, ids = body["sampling_params"], body["token_ids"]
+
+    def respond(self, ids, params, wants_scores):
+        """(tokens, their log-probabilities, why it ended, scores of the prompt)."""
+        self.strike()
         if any(not 0 <= token < self.config["vocab_size"] for token in ids):
             raise LookupError("a token id is out of the vocabulary")
-        caches, after, given = self.prompt(ids, "prompt_logprobs" in params)
-        drawing, out, content = random.Random(params.get("seed")), [], []
+        caches, after, given = self.prompt(ids, wants_scores)
+        drawing, out, logprobs = random.Random(params.get("seed")), [], []
         reason, shift = "length", 0.5 if self.fault == "wrong_logprobs" else 0
         while len(out) < params["max_tokens"]:
             token = self.draw(after, params, drawing, len(out))
             out.append(token)
-            content.append({"token_id": token, "logprob": after[token] - shift})
+            logprobs.append(self.recorded(after, token, params) - shift)
             if token in params.get("stop_token_ids", []):
                 reason = "stop"
                 break
@@ -264,14 +268,28 @@ class Server:
                 after = self.model.step(token, caches)
         if self.fault == "slow":
             time.sleep(self.fault_at)
-        version = "old" if self.fault == "wrong_version" else self.version
-        spans = [{"version": version, "start": 0, "end": len(out)}]
+        return out, logprobs, reason, given
+
+    def recorded(self, logprobs, token, params):
+        """A drawn token's: before the temperature, as vLLM's."""
+        return logprobs[token]
+
+    def said_version(self):
+        return "old" if self.fault == "wrong_version" else self.version
+
+    def generate(self, body):
+        out, logprobs, reason, given = self.respond(
+            body["token_ids"], body["sampling_params"],
+            "prompt_logprobs" in body["sampling_params"])
+        spans = [{"version": self.said_version(), "start": 0, "end": len(out)}]
         return {"request_id": body.get("request_id"),
                 "prompt_logprobs": given or None,
                 "choices": [{"index": 0, "finish_reason": reason, "token_ids": out,
                              "weight_versions":
                                  None if self.fault == "no_version" else spans,
-                             "logprobs": {"content": content}}]}
+                             "logprobs": {"content": [
+                                 {"token_id": token, "logprob": logprob}
+                                 for token, logprob in zip(out, logprobs)]}}]}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -324,14 +342,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def main():
+def serve(handler, make_state):
     options = dict(zip(sys.argv[1:], sys.argv[2:]))
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", int(options["--port"])), Handler)
+        ("127.0.0.1", int(options["--port"])), handler)
     server.daemon_threads = True
-    server.state = Server(options["--model"])
+    server.state = make_state(options)
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Handler, lambda options: Server(options["--model"]))

@@ -6,7 +6,7 @@
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/vllm_stand_in.hpp"
+#include "tests/support/models/stand_in_servers.hpp"
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 

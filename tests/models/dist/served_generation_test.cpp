@@ -1,12 +1,13 @@
-// Generation by a server in another process: tests/support/vllm_stand_in.py,
-// which computes the model that it is given, correctly or as it is told to.
+// Generation by a server in another process: tests/support/vllm_stand_in.py and
+// sglang_stand_in.py, which compute the model that they are given, correctly or
+// as they are told to.
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
 #include "models/servers/served_generation.hpp"
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/vllm_stand_in.hpp"
+#include "tests/support/models/stand_in_servers.hpp"
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
@@ -42,6 +43,9 @@ protected:
   ServedSpec spec(const std::string& fault) const {
     return {.server = testing::vllm_stand_in(folder.path(), fault)};
   }
+  ServedSpec sglang(const std::string& fault) const {
+    return {.server = testing::sglang_stand_in(folder.path(), fault)};
+  }
   net::Rows generate(ServedGeneration& served, const std::string& version) {
     const std::vector<ResponseBatch> batches{
       {&prompts, StepId{1}, options.max_new_tokens}};
@@ -64,7 +68,10 @@ protected:
     return gap;
   }
   std::string failure_with(const std::string& fault) {
-    ServedGeneration served(spec(fault));
+    return failure_of(spec(fault));
+  }
+  std::string failure_of(const ServedSpec& server) {
+    ServedGeneration served(server);
     try {
       generate(served, "1");
     } catch (const FailureError& error) {
@@ -126,6 +133,32 @@ TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
               HasSubstr("not those of the weights"));
   EXPECT_THAT(failure_with("wrong_version"), HasSubstr("weights 'old'"));
   EXPECT_THAT(failure_with("no_version"), HasSubstr("the weights of 0 of its"));
+}
+
+TEST_F(ServedGenerationTest, SglangTakesWeightsFromAMemoryFile) {
+  ServedGeneration served(sglang(""));
+  const auto first = generate(served, "1");
+  EXPECT_EQ(first.num_samples(), 3U);
+  EXPECT_LT(gap_of(first), 1e-4);
+  change_weights();
+  EXPECT_LT(gap_of(generate(served, "2")), 1e-4);
+  EXPECT_EQ(served.take_report().restarts, 0U);
+}
+
+TEST_F(ServedGenerationTest, AMistakeOfSglangIsFoundBeforeTheFirstToken) {
+  EXPECT_THAT(failure_of(sglang("drop_tensor")),
+              HasSubstr("not those of the weights"));
+  EXPECT_THAT(failure_of(sglang("refuse_update")), HasSubstr("told to refuse"));
+  EXPECT_THAT(failure_of(sglang("old_weights")),
+              HasSubstr("not those of the weights"));
+  EXPECT_THAT(failure_of(sglang("wrong_version")), HasSubstr("weights 'old'"));
+  EXPECT_THAT(failure_of(sglang("no_version")), HasSubstr("weight_version"));
+}
+
+TEST_F(ServedGenerationTest, ASglangThatDiesIsStartedAgain) {
+  ServedGeneration served(sglang("error_then_die_at:3"));
+  EXPECT_LT(gap_of(generate(served, "1")), 1e-4);
+  EXPECT_EQ(served.take_report().restarts, 1U);
 }
 
 TEST_F(ServedGenerationTest, AProgramThatIsNoServerIsNamedWithItsLastLine) {

@@ -1,4 +1,5 @@
 // The memory file that a server takes a model from, read as the server does.
+#include "models/hf/safetensors.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/sent_weights.hpp"
 #include "net/base/sha256.hpp"
@@ -45,6 +46,21 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
     EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
   }
   EXPECT_EQ(weights.num_bytes(), num_bytes);
+}
+
+TEST(SentWeights, TheFileIsASafetensorsFile) {
+  Parameters parameters(troupe::parameters(testing::small_shape()),
+                        /*trainable=*/false);
+  std::ranges::fill(parameters.plane(Plane::weight), 3.0F);
+  SentWeights weights;
+  weights.take(parameters);
+  const auto file = SafetensorsFile::open(weights.path());
+  ASSERT_EQ(file.tensors().size(), weights.tensors().size());
+  for (const auto& tensor : weights.tensors()) {
+    const auto& stored = file.at(tensor.name);
+    EXPECT_EQ(stored.shape, tensor.shape);
+    EXPECT_EQ(net::sha256_hex(stored.data), tensor.sha256);
+  }
 }
 
 TEST(SentWeights, ALaterVersionReplacesTheFirst) {
