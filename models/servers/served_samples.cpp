@@ -69,27 +69,25 @@ std::vector<ServerRequest> ServedSamples::open_requests() const {
   return requests;
 }
 
+bool ServedSamples::is_end(std::int32_t token) const {
+  return !options_.ignore_eos && std::ranges::count(options_.stop_ids, token) > 0;
+}
+
 /// An end token is the last of a response that it ended, and is nowhere else;
 /// one that a limit ended has all the tokens there is room for.
 void ServedSamples::check_end(const internal::Sequence& sequence,
                               const std::string& id,
                               const ServerAnswer& answer) const {
-  const auto& ends = options_.stop_ids;
-  const auto is_end = [&](std::int32_t token) {
-    return !options_.ignore_eos && std::ranges::count(ends, token) > 0;
-  };
-  const auto first = std::ranges::find_if(answer.ids, is_end);
-  const auto place = first - answer.ids.begin();
-  const auto last = std::ssize(answer.ids) - 1;
-  if (place < last)
+  const auto first = std::ranges::find_if(
+    answer.ids, [this](std::int32_t token) { return is_end(token); });
+  const bool has_end = first != answer.ids.end();
+  if (has_end && first + 1 != answer.ids.end())
     answer_is(Errc::bad_input, id,
               "goes on after the end token " + std::to_string(*first));
-  if (answer.stopped != (place == last))
-    answer_is(Errc::bad_input, id,
-              answer.stopped ? "stopped without an end token"
-                             : "has an end token and did not stop");
+  if (answer.stopped && !has_end)
+    answer_is(Errc::bad_input, id, "stopped without an end token");
   const auto room = sequence.limits.all - sequence.size();
-  if (!answer.stopped && std::ssize(answer.ids) < room)
+  if (!has_end && std::ssize(answer.ids) < room)
     answer_is(Errc::bad_input, id,
               "ended after " + std::to_string(answer.ids.size())
                 + " tokens, without an end token and before the limit of "
@@ -143,7 +141,8 @@ void ServedSamples::take(const ServerRequest& request, ServerAnswer answer) {
   auto& logprobs = sequence.record.logprobs;
   logprobs.insert(logprobs.end(), answer.logprobs.begin(),
                   answer.logprobs.end());
-  sequence.stopped = answer.stopped;
+  // at the limit, SGLang says that this ended a response, not the end token
+  sequence.stopped = is_end(answer.ids.back());
   end_sample(i);
 }
 

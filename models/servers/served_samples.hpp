@@ -34,6 +34,7 @@ private:
     std::size_t last = 0;
     std::size_t num_open = 0;
   };
+  bool is_end(std::int32_t token) const;
   void check_end(const internal::Sequence& sequence, const std::string& id,
                  const ServerAnswer& answer) const;
   void check_versions(const std::string& id, const ServerAnswer& answer) const;

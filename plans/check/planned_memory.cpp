@@ -41,6 +41,7 @@ PlannedPart evaluation_part(const CheckContext& context) {
                    .sizes = context.sizes,
                    .replicas = {}};
   part.sizes.samples_per_step = evaluation.samples;
+  part.sizes.engine.serves = false; // our own engine generates
   part.replicas = replicas_of(part.workflow, part.plan);
   return part;
 }

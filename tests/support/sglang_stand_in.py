@@ -15,6 +15,8 @@ NAMES = {"max_new_tokens": "max_tokens", "sampling_seed": "seed"}
 
 
 class Sglang(Server):
+    limit_first = True
+
     def __init__(self, folder):
         super().__init__(folder)
         self.tensors = dict(self.wanted)

@@ -132,6 +132,7 @@ class Model:
 
 class Server:
     """State and answers, one at a time; HTTP is in Handler."""
+    limit_first = False  # an end token at the limit is a "stop"
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -261,7 +262,8 @@ class Server:
             token = self.draw(after, params, drawing, len(out))
             out.append(token)
             logprobs.append(self.recorded(after, token, params) - shift)
-            if token in params.get("stop_token_ids", []):
+            at_limit = self.limit_first and len(out) == params["max_tokens"]
+            if token in params.get("stop_token_ids", []) and not at_limit:
                 reason = "stop"
                 break
             if len(out) < params["max_tokens"]:
