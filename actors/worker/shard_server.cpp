@@ -116,8 +116,8 @@ models::ServedGeneration& server_of(Shard& shard) {
   auto server = settings.rollout.engine.servers.empty()
                   ? started_spec(shard, name, bf16)
                   : named_spec(shard, name);
-  server.kind = is_sglang(shard) ? models::ServerKind::sglang
-                                 : models::ServerKind::vllm;
+  server.kind
+    = is_sglang(shard) ? models::ServerKind::sglang : models::ServerKind::vllm;
   server.weights = server_folder(shard) / "weights";
   if (const auto most = settings.rollout.max_sequences)
     server.connections = static_cast<std::size_t>(*most);

@@ -31,7 +31,7 @@ struct ServerSpec {
   ServerKind kind = ServerKind::vllm;
   ServerProgram program;
   HttpUrl url;
-  std::size_t connections = 64; ///< requests in flight
+  std::size_t connections = 64;  ///< requests in flight
   std::filesystem::path weights; ///< folder that SGLang reads weights from
 };
 
@@ -91,13 +91,12 @@ private:
   /// Ends an update that failed, if that is still open.
   virtual void give_up_update(const RunContext& context) = 0;
   virtual net::HttpCall generate_call(const ServerRequest& request,
-                                      const GenerateOptions& options) const
-    = 0;
+                                      const GenerateOptions& options) const = 0;
   virtual ServerAnswer read_answer(std::string_view body) const = 0;
   virtual net::HttpCall score_call(std::span<const std::int32_t> ids) const = 0;
   virtual std::vector<float>
-  read_scores(std::string_view body, std::span<const std::int32_t> ids) const
-    = 0;
+  read_scores(std::string_view body,
+              std::span<const std::int32_t> ids) const = 0;
 
   void wait_until_ready(const RunContext& context);
   void require_answer(const net::HttpReply& reply, const std::string& route,

@@ -1,8 +1,8 @@
 // A device's whole model in a memory file that servers on this host may read: a
 // safetensors file by the names of the checkpoint, with a checksum per tensor
-// beside it. A copy, so that families whose files store matrices in another form
-// need no case of their own, and so that training may go on while a server still
-// reads.
+// beside it. A copy, so that families whose files store matrices in another
+// form need no case of their own, and so that training may go on while a server
+// still reads.
 #pragma once
 
 #include "models/servers/server_request.hpp"

@@ -120,9 +120,9 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
     try {
       make_current(engine, version, context);
       server_->generate(requests, options, context,
-                       [&](std::size_t i, ServerAnswer answer) {
-                         samples.take(requests[i], std::move(answer));
-                       });
+                        [&](std::size_t i, ServerAnswer answer) {
+                          samples.take(requests[i], std::move(answer));
+                        });
       return;
     } catch (const FailureError& error) {
       version_.reset();

@@ -70,7 +70,8 @@ std::vector<ServerRequest> ServedSamples::open_requests() const {
 }
 
 bool ServedSamples::is_end(std::int32_t token) const {
-  return !options_.ignore_eos && std::ranges::count(options_.stop_ids, token) > 0;
+  return !options_.ignore_eos
+         && std::ranges::count(options_.stop_ids, token) > 0;
 }
 
 /// An end token is the last of a response that it ended, and is nowhere else;

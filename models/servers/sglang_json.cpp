@@ -75,20 +75,18 @@ std::string generate_body(const ServerRequest& request,
 }
 
 std::string score_body(std::span<const std::int32_t> ids) {
-  return SglangJson{{"input_ids", std::vector(ids.begin(), ids.end())},
-                    {"sampling_params",
-                     {{"max_new_tokens", 1},
-                      {"temperature", 0.0},
-                      {"ignore_eos", true}}},
-                    {"return_logprob", true},
-                    {"logprob_start_len", 0}}
+  return SglangJson{
+    {"input_ids", std::vector(ids.begin(), ids.end())},
+    {"sampling_params",
+     {{"max_new_tokens", 1}, {"temperature", 0.0}, {"ignore_eos", true}}},
+    {"return_logprob", true},
+    {"logprob_start_len", 0}}
     .dump();
 }
 
 std::string update_body(const std::string& folder, const std::string& version) {
-  return SglangJson{{"model_path", folder},
-                    {"weight_version", version},
-                    {"flush_cache", true}}
+  return SglangJson{
+    {"model_path", folder}, {"weight_version", version}, {"flush_cache", true}}
     .dump();
 }
 
@@ -100,8 +98,7 @@ ServerAnswer read_answer(std::string_view body) {
       read.logprobs.push_back(token.at(0).get<float>());
       read.ids.push_back(token.at(1).get<std::int32_t>());
     }
-    const auto reason
-      = meta.at("finish_reason").at("type").get<std::string>();
+    const auto reason = meta.at("finish_reason").at("type").get<std::string>();
     if (reason != "stop" && reason != "length")
       sglang_misread("it ended with '" + reason + "'");
     read.stopped = reason == "stop";

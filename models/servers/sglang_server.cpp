@@ -52,8 +52,8 @@ void SglangServer::take_weights(const SentWeights& weights,
   ask({.target = "/update_weights_from_disk",
        .body = sglang::update_body(folder_.string(), version)},
       context);
-  require_version(sglang::read_version(ask(
-                    {.target = "/model_info", .is_get = true}, context)),
+  require_version(sglang::read_version(
+                    ask({.target = "/model_info", .is_get = true}, context)),
                   version);
 }
 

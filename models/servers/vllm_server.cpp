@@ -6,9 +6,8 @@ namespace troupe::models {
 
 void VllmServer::prepare(const RunContext& context) {
   // one that runs already may have been made ready by an earlier run
-  ask(
-    {.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
-    context);
+  ask({.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
+      context);
 }
 
 net::HttpCall VllmServer::pause_call() const {
@@ -46,8 +45,8 @@ void VllmServer::take_weights(const SentWeights& weights,
       context);
   ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
       context);
-  require_version(vllm::read_version(ask(
-                    {.target = "/weight_info", .is_get = true}, context)),
+  require_version(vllm::read_version(
+                    ask({.target = "/weight_info", .is_get = true}, context)),
                   version);
 }
 

@@ -46,9 +46,8 @@ TEST(SglangJson, AnAnswerHasTokensLogprobsAndVersions) {
 }
 
 TEST(SglangJson, VersionsByTokenCountWhereTheServerSaysThem) {
-  const auto read = read_answer(
-    with(R"("weight_version":"3")",
-         R"("weight_version":"3","weight_versions":[
+  const auto read = read_answer(with(R"("weight_version":"3")",
+                                     R"("weight_version":"3","weight_versions":[
               {"version":"2","start":0,"end":1},
               {"version":"3","start":1,"end":2}])"));
   EXPECT_THAT(read.versions, ElementsAre(ServerVersionSpan{"2", 0, 1},
