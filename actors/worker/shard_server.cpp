@@ -1,5 +1,6 @@
 #include "actors/worker/shard_server.hpp"
 
+#include "models/servers/sglang_start.hpp"
 #include "models/servers/vllm_plugin.hpp"
 #include "models/servers/vllm_start.hpp"
 #include "plans/check/plan_check.hpp"
@@ -18,34 +19,71 @@ constexpr double most_gap_fp32 = 1e-3;
 constexpr double most_gap_bf16 = 0.25;
 /// Tokens that a server must take for the check of its weights.
 constexpr std::int64_t least_tokens = 32;
+/// Tokens beside a prompt and its response that SGLang keeps free.
+constexpr std::int64_t spare_tokens = 3;
+
+bool is_sglang(const Shard& shard) {
+  return shard.worker->run.settings.rollout.engine.kind == "sglang";
+}
 
 /// Returns the longest prompt with its response.
 std::int64_t most_tokens(const Settings& settings, const ModelShape& shape) {
   const auto most = std::int64_t{settings.data.max_prompt_tokens}
-                    + settings.rollout.max_new_tokens + 1;
+                    + settings.rollout.max_new_tokens + spare_tokens;
   return std::min(std::max(most, least_tokens), shape.context_tokens());
 }
 
-/// Returns how the shard's server is started on this host.
-models::ServerSpec started_spec(const Shard& shard, std::string name,
-                                bool bf16) {
+std::filesystem::path server_folder(const Shard& shard) {
+  return std::filesystem::absolute(shard.worker->run.folder / "servers"
+                                   / std::to_string(shard.rank.value));
+}
+
+models::ServerProgram started_vllm(const Shard& shard, std::string name,
+                                   std::string port, bool bf16) {
   const auto& run = shard.worker->run;
   const auto& role = shard.replica.role;
-  const auto folder = run.folder / "servers" / std::to_string(shard.rank.value);
+  const auto folder = server_folder(shard);
   models::write_vllm_plugin(folder / "plugin");
-  const auto port = net::free_local_port();
-  return {.program = models::vllm_program(
-            {.name = std::move(name),
-             .command = run.settings.rollout.engine.server_command,
-             .model = run.files->local(run.settings.models.at(role).path,
-                                       ModelFiles::all),
-             .plugin = std::filesystem::absolute(folder / "plugin"),
-             .log = folder / "server.log",
-             .port = port,
-             .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
-             .bf16 = bf16,
-             .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
-             .on_cpu = run.settings.cluster.device != "gpu"}),
+  return models::vllm_program(
+    {.name = std::move(name),
+     .command = run.settings.rollout.engine.server_command,
+     .model
+     = run.files->local(run.settings.models.at(role).path, ModelFiles::all),
+     .plugin = folder / "plugin",
+     .log = folder / "server.log",
+     .port = std::move(port),
+     .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
+     .bf16 = bf16,
+     .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
+     .on_cpu = run.settings.cluster.device != "gpu"});
+}
+
+models::ServerProgram started_sglang(const Shard& shard, std::string name,
+                                     std::string port, bool bf16) {
+  const auto& run = shard.worker->run;
+  const auto& role = shard.replica.role;
+  const auto folder = server_folder(shard);
+  std::filesystem::create_directories(folder); // for the log
+  return models::sglang_program(
+    {.name = std::move(name),
+     .command = run.settings.rollout.engine.server_command,
+     .model
+     = run.files->local(run.settings.models.at(role).path, ModelFiles::all),
+     .log = folder / "server.log",
+     .port = std::move(port),
+     .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
+     .bf16 = bf16,
+     .on_cpu = run.settings.cluster.device != "gpu"});
+}
+
+/// Returns how the shard's server is started on this host.
+models::ServerSpec started_spec(const Shard& shard, const std::string& name,
+                                bool bf16) {
+  // two devices with one port would take the neighbour's server for their own
+  const auto port = net::free_local_port(
+    shard.rank.value, shard.worker->run.plan.cluster.num_devices());
+  const auto program = is_sglang(shard) ? started_sglang : started_vllm;
+  return {.program = program(shard, name, port, bf16),
           .url = {"127.0.0.1", port, "/"}};
 }
 
@@ -72,10 +110,15 @@ models::ServedGeneration& server_of(Shard& shard) {
   const auto& settings = shard.worker->run.settings;
   const bool bf16
     = plans::product_dtype(settings, shard.replica.role) == DType::bf16;
-  const auto name = fmt::format("vLLM server of device {}", shard.rank.value);
+  const auto name
+    = fmt::format("{} server of device {}",
+                  is_sglang(shard) ? "SGLang" : "vLLM", shard.rank.value);
   auto server = settings.rollout.engine.servers.empty()
                   ? started_spec(shard, name, bf16)
                   : named_spec(shard, name);
+  server.kind
+    = is_sglang(shard) ? models::ServerKind::sglang : models::ServerKind::vllm;
+  server.weights = server_folder(shard) / "weights";
   if (const auto most = settings.rollout.max_sequences)
     server.connections = static_cast<std::size_t>(*most);
   shard.served = std::make_unique<models::ServedGeneration>(
@@ -92,6 +135,9 @@ void add_server_sums(const models::ServedReport& report,
     return;
   sums.add_max("rollout/engine_logprob_gap", *report.gap);
   sums.add_max("rollout/engine_update_s", report.update_s);
+  const double gigabytes = static_cast<double>(report.updated_bytes) / 1e9;
+  sums.add_total("rollout/engine_update_gb", gigabytes);
+  sums.add("rollout/engine_update_gb_per_s", gigabytes, report.update_s);
 }
 
 } // namespace troupe::actors

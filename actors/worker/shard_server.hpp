@@ -13,8 +13,8 @@ bool is_served(const Shard& shard, const plans::Call& call);
 /// Returns the shard's server, made on first use; it is started when it first
 /// generates.
 models::ServedGeneration& server_of(Shard& shard);
-/// Adds what has happened to the server: rollout/engine_restarts,
-/// rollout/engine_logprob_gap, rollout/engine_update_s.
+/// Adds what has happened to the server: rollout/engine_restarts, and of an
+/// update rollout/engine_logprob_gap and rollout/engine_update_{s,gb,gb_per_s}.
 void add_server_sums(const models::ServedReport& report,
                      models::MetricSums& sums);
 

@@ -30,8 +30,11 @@ private:
       fail("rollout.engine",
            "either rollout.servers or rollout.server_command with " + named(),
            starts ? "both" : "neither",
-           "rollout.server_command='.deps/engines/bin/python -m "
-           "vllm.entrypoints.openai.api_server' after `make engines`");
+           is_sglang() ? "rollout.server_command='python -m "
+                         "sglang.launch_server'"
+                       : "rollout.server_command='.deps/engines/bin/python -m "
+                         "vllm.entrypoints.openai.api_server' after `make "
+                         "engines`");
     for (const auto& server : engine_.servers) {
       const auto url = parse_http_url(server);
       if (!url || url->target != "/")
@@ -42,13 +45,32 @@ private:
 
   /// vLLM's own log-probabilities are those of the logits before the
   /// temperature; with `sampled` we start it so that they are those after.
+  /// SGLang's are those after the temperature and penalties, before filters.
   void check_logprobs() const {
     const auto& rollout = settings_.rollout;
+    if (is_sglang())
+      return check_sglang_logprobs();
     if (rollout.logprobs == "unfiltered" && rollout.temperature != 1)
       fail("rollout.temperature",
            "1 with " + named()
              + ", whose log-probabilities are otherwise of another temperature",
            fmt::format("{}", rollout.temperature), "rollout.logprobs=sampled");
+  }
+
+  void check_sglang_logprobs() const {
+    const auto& rollout = settings_.rollout;
+    if (rollout.logprobs != "unfiltered")
+      fail("rollout.logprobs", "unfiltered with " + named(), rollout.logprobs,
+           "rollout.engine=vllm");
+    if (rollout.repetition_penalty != 1)
+      fail("rollout.repetition_penalty",
+           "1 with " + named() + ", whose log-probabilities would have it in",
+           fmt::format("{}", rollout.repetition_penalty),
+           "rollout.engine=vllm");
+    if (rollout.min_new_tokens > 0)
+      fail("rollout.min_new_tokens",
+           "0 with " + named() + ", whose log-probabilities would have it in",
+           fmt::format("{}", rollout.min_new_tokens), "rollout.engine=vllm");
   }
 
   void check_responses() const {
@@ -79,6 +101,9 @@ private:
              "rollout.engine=own: adapters are not sent to servers yet");
   }
 
+  bool is_sglang() const {
+    return engine_.kind == "sglang";
+  }
   std::string named() const {
     return "rollout.engine " + engine_.kind;
   }

@@ -102,24 +102,24 @@ void add_engine(FieldTable& table) {
   using E = EngineSettings;
   add_rollout_part(
     table, "engine", &R::engine, &E::kind,
-    "Who generates. own: the engine of Troupe; vllm: vLLM servers, one per "
-    "device of the call, whose weights are updated and verified at each "
-    "version (docs/engines.md).")
+    "Who generates. own: the engine of Troupe; vllm, sglang: servers of that "
+    "program, one per device of the call, whose weights are updated and "
+    "verified at each version (docs/engines.md).")
     .of(SettingsGroup::rollout)
-    .one_of({"own", "vllm"});
+    .one_of({"own", "vllm", "sglang"});
   add_rollout_part(table, "servers", &R::engine, &E::servers,
                    "Addresses (http://HOST:PORT) of servers that run already, "
                    "one per device that generates, in the order of devices.")
     .of(SettingsGroup::rollout)
-    .needs("rollout.engine", {"vllm"});
+    .needs("rollout.engine", {"vllm", "sglang"});
   add_rollout_part(
     table, "server_command", &R::engine, &E::server_command,
     "Command that starts a server, as `PYTHON -m "
-    "vllm.entrypoints.openai.api_server`; model, port and what updates of "
-    "weights need are appended. Each device that generates has its own, which "
-    "is watched and started again.")
+    "vllm.entrypoints.openai.api_server` or `PYTHON -m sglang.launch_server`; "
+    "model, port and what updates of weights need are appended. Each device "
+    "that generates has its own, which is watched and started again.")
     .of(SettingsGroup::rollout)
-    .needs("rollout.engine", {"vllm"});
+    .needs("rollout.engine", {"vllm", "sglang"});
 }
 
 void add_kl(FieldTable& table) {

@@ -103,7 +103,7 @@ struct DataSettings {
 
 /// Servers of another program that generate instead of our own engine.
 struct EngineSettings {
-  std::string kind = "own";         ///< own | vllm
+  std::string kind = "own";         ///< own | vllm | sglang
   std::vector<std::string> servers; ///< one per device that generates
   std::string server_command;       ///< "": the servers run already
   bool is_own() const {

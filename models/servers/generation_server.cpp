@@ -1,7 +1,6 @@
 #include "models/servers/generation_server.hpp"
 
-#include "config/base/error.hpp"
-#include "models/servers/vllm_json.hpp"
+#include "models/servers/error_sentence.hpp"
 
 namespace troupe::models {
 
@@ -13,8 +12,12 @@ using namespace std::chrono_literals;
 constexpr auto server_ready_within = 20min;
 constexpr auto server_look_every = 100ms;
 constexpr auto server_health_within = 2s;
-/// vLLM 0.32 exits within 3.6 s after its engine or worker was killed.
+constexpr auto server_cleans_up_within = 30s;
+constexpr unsigned server_unavailable = 503; ///< /health, the engine dead
+/// vLLM 0.32 refuses connections 0.3 s after its engine or worker was killed,
+/// and exits within 3.6 s.
 constexpr auto server_ends_within = 10s;
+constexpr auto server_lives_after = 4s;
 /// The longest responses of large models on CPUs; an update is much shorter.
 constexpr auto server_answers_within = 30min;
 
@@ -44,11 +47,8 @@ void GenerationServer::start(const RunContext& context) {
   if (process_.is_ours())
     process_.start();
   wait_until_ready(context);
-  // a server that runs already may have been made ready by an earlier run
-  const auto reply = http_.send(
-    {.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
-    limits_of(context, server_answers_within));
-  require_answer(reply, "/init_weight_transfer_engine");
+  prepare(context);
+  process_.note_memory();
 }
 
 void GenerationServer::stop() {
@@ -60,11 +60,12 @@ void GenerationServer::wait_until_ready(const RunContext& context) {
   for (;;) {
     const auto reply = http_.send({.target = "/health", .is_get = true},
                                   limits_of(context, server_health_within));
-    if (reply.answered())
-      return;
-    if (process_.wait_for_end(server_look_every))
+    // an answer may be another's, who has the port that ours did not get
+    if (process_.wait_for_end(reply.answered() ? 0ms : server_look_every))
       server_failed(Errc::peer_lost, name(), "it ended before it was ready",
                     process_.end_text());
+    if (reply.answered())
+      return;
     if (!process_.is_ours() && reply.error && !reply.late())
       server_failed(Errc::peer_lost, name(),
                     "nothing answers at port " + http_.url().port,
@@ -74,75 +75,99 @@ void GenerationServer::wait_until_ready(const RunContext& context) {
   }
 }
 
-/// Throws what a failed request means. A server whose engine has died answers
-/// 500 or closes the connection, and ends seconds later: whether it does tells
-/// a loss from a refusal.
+/// Returns why the server is dead, "" if it is not, after a request that failed
+/// as those of dead ones do: one whose engine has died answers 500 or closes
+/// the connection, and ends seconds later.
+std::string GenerationServer::why_dead(const RunContext& context) {
+  const auto begin = net::HttpClock::now();
+  const auto lasted = [&] { return net::HttpClock::now() - begin; };
+  do {
+    if (process_.wait_for_end(server_look_every))
+      return process_.end_text();
+    const auto health = http_.send({.target = "/health", .is_get = true},
+                                   limits_of(context, server_health_within));
+    if (!health.error && health.status == server_unavailable)
+      return "/health says so: " + health.text();
+    if (health.answered() && lasted() > server_lives_after)
+      break;
+  } while (process_.is_ours() && lasted() < server_ends_within);
+  return "";
+}
+
+/// Throws what a failed request means.
 void GenerationServer::require_answer(const net::HttpReply& reply,
-                                      const std::string& route) {
+                                      const std::string& route,
+                                      const RunContext& context) {
   if (reply.answered())
     return;
   if (reply.late())
     server_failed(Errc::deadline, name(), "no answer to " + route);
-  const bool may_be_dead = reply.error || reply.status / 100 == 5;
-  if (may_be_dead && process_.is_ours()
-      && process_.wait_for_end(server_ends_within))
-    server_failed(Errc::peer_lost, name(), "it ended during " + route,
-                  process_.end_text());
+  if (reply.error || reply.status / 100 == 5)
+    if (const auto why = why_dead(context); !why.empty())
+      server_failed(Errc::peer_lost, name(), "it died during " + route, why);
   if (reply.error)
     server_failed(Errc::peer_lost, name(), "it was lost during " + route,
                   reply.text());
   server_failed(Errc::bad_input, name(),
                 "it refused " + route + " (" + std::to_string(reply.status)
-                  + "): " + vllm::error_sentence(reply.body));
+                  + "): " + error_sentence(reply.body));
 }
 
 std::string GenerationServer::ask(const net::HttpCall& call,
                                   const RunContext& context) {
   auto reply = http_.send(call, limits_of(context, server_answers_within));
-  require_answer(reply, call.target);
+  require_answer(reply, call.target, context);
   return std::move(reply.body);
+}
+
+bool GenerationServer::ask_in_vain(const net::HttpCall& call,
+                                   const RunContext& context) {
+  return http_.send(call, limits_of(context, server_cleans_up_within))
+    .answered();
+}
+
+void GenerationServer::require_version(const std::string& has,
+                                       const std::string& version) {
+  if (has != version)
+    server_failed(Errc::stale, name(),
+                  "it has weights '" + has + "' after an update to '" + version
+                    + "'");
 }
 
 void GenerationServer::update(const SentWeights& weights,
                               const std::string& version,
                               const RunContext& context) {
-  ask({.target = "/pause?mode=keep"}, context);
-  ask({.target = "/start_weight_update"}, context);
-  ask({.target = "/update_weights",
-       .body = vllm::update_body(weights.path(), weights.tensors())},
-      context);
-  ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
-      context);
-  const auto has = vllm::read_version(
-    ask({.target = "/weight_info", .is_get = true}, context));
-  if (has != version)
-    server_failed(Errc::stale, name(),
-                  "it has weights '" + has + "' after an update to '" + version
-                    + "'");
-  ask({.target = "/resume"}, context);
+  ask(pause_call(), context);
+  try {
+    take_weights(weights, version, context);
+  } catch (const FailureError& error) {
+    // a server that is not ours serves others too, with the weights it has
+    if (error.failure().code != Errc::peer_lost) {
+      give_up_update(context);
+      ask_in_vain(resume_call(), context);
+    }
+    throw;
+  }
+  ask(resume_call(), context);
+  process_.note_memory();
 }
 
 std::vector<float> GenerationServer::score(std::span<const std::int32_t> ids,
                                            const RunContext& context) {
-  return vllm::read_scores(
-    ask({.target = "/inference/v1/generate", .body = vllm::score_body(ids)},
-        context),
-    ids);
+  return read_scores(ask(score_call(ids), context), ids);
 }
 
 void GenerationServer::generate(std::span<const ServerRequest> requests,
                                 const GenerateOptions& options,
                                 const RunContext& context,
                                 const OnAnswer& on_answer) {
-  const std::string route = "/inference/v1/generate";
   std::vector<net::HttpCall> calls;
   for (const auto& request : requests)
-    calls.push_back(
-      {.target = route, .body = vllm::generate_body(request, options)});
+    calls.push_back(generate_call(request, options));
   http_.send_all(calls, limits_of(context, server_answers_within, connections_),
                  [&](std::size_t i, const net::HttpReply& reply) {
-                   require_answer(reply, route);
-                   on_answer(i, vllm::read_answer(reply.body));
+                   require_answer(reply, calls[i].target, context);
+                   on_answer(i, read_answer(reply.body));
                  });
 }
 

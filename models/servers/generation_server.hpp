@@ -1,11 +1,13 @@
-// A vLLM server as an engine: start, ready, generate, pause, update, verify,
-// resume, stop. Each is one call that returns when it is done or throws why
-// not; who decides when is models/servers/served_generation.hpp.
+// A server of another program as an engine: start, ready, generate, pause,
+// update, verify, resume, stop. Each is one call that returns when it is done
+// or throws why not; who decides when is models/servers/served_generation.hpp,
+// and the routes are those of a kind, as models/servers/vllm_server.hpp.
 //
 // Failures: peer_lost, the server is gone (ask `start` again); deadline, it did
 // not answer in time; bad_input, it refused, in its own words.
 #pragma once
 
+#include "config/base/error.hpp"
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/servers/sent_weights.hpp"
@@ -13,22 +15,32 @@
 #include "models/servers/server_request.hpp"
 #include "net/child_programs/http_client.hpp"
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::models {
 
+enum class ServerKind : std::uint8_t { vllm, sglang };
+
 struct ServerSpec {
+  ServerKind kind = ServerKind::vllm;
   ServerProgram program;
   HttpUrl url;
-  std::size_t connections = 64; ///< requests in flight
+  std::size_t connections = 64;  ///< requests in flight
+  std::filesystem::path weights; ///< folder that SGLang reads weights from
 };
 
 class GenerationServer {
 public:
   explicit GenerationServer(ServerSpec spec);
+  virtual ~GenerationServer() = default;
+  GenerationServer(const GenerationServer&) = delete;
+  GenerationServer& operator=(const GenerationServer&) = delete;
 
   const std::string& name() const {
     return http_.name();
@@ -41,9 +53,9 @@ public:
   /// Ends it if it is ours.
   void stop();
 
-  /// Replaces its weights while no token is drawn: pause, the three steps of an
-  /// update, the version that it then says it has, resume. A mistake in a
-  /// tensor leaves the old weights there, and is thrown.
+  /// Replaces its weights while no token is drawn: pause, the update, the
+  /// version that it then says it has, resume. A mistake is thrown; the server
+  /// then goes on, if it can with the old weights.
   void update(const SentWeights& weights, const std::string& version,
               const RunContext& context);
   /// Returns the log-probabilities [L] that it gives these tokens, 0 at the
@@ -58,10 +70,38 @@ public:
                 const GenerateOptions& options, const RunContext& context,
                 const OnAnswer& on_answer);
 
-private:
-  void wait_until_ready(const RunContext& context);
+protected:
+  /// Returns the body of the answer. Throws what a failed request means.
   std::string ask(const net::HttpCall& call, const RunContext& context);
-  void require_answer(const net::HttpReply& reply, const std::string& route);
+  /// Returns whether it did what it was asked, which is in vain if it has died;
+  /// waits for half a minute at most.
+  bool ask_in_vain(const net::HttpCall& call, const RunContext& context);
+  /// Throws FailureError (stale) if the weights that it says it has are others.
+  void require_version(const std::string& has, const std::string& version);
+
+private:
+  /// Does what must come before the first update.
+  virtual void prepare(const RunContext& context) = 0;
+  virtual net::HttpCall pause_call() const = 0;
+  virtual net::HttpCall resume_call() const = 0;
+  virtual void take_weights(const SentWeights& weights,
+                            const std::string& version,
+                            const RunContext& context)
+    = 0;
+  /// Ends an update that failed, if that is still open.
+  virtual void give_up_update(const RunContext& context) = 0;
+  virtual net::HttpCall generate_call(const ServerRequest& request,
+                                      const GenerateOptions& options) const = 0;
+  virtual ServerAnswer read_answer(std::string_view body) const = 0;
+  virtual net::HttpCall score_call(std::span<const std::int32_t> ids) const = 0;
+  virtual std::vector<float>
+  read_scores(std::string_view body,
+              std::span<const std::int32_t> ids) const = 0;
+
+  void wait_until_ready(const RunContext& context);
+  void require_answer(const net::HttpReply& reply, const std::string& route,
+                      const RunContext& context);
+  std::string why_dead(const RunContext& context);
 
   net::HttpClient http_;
   std::size_t connections_;

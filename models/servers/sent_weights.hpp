@@ -1,7 +1,8 @@
-// A device's whole model in a memory file that servers on this host may read,
-// by the names of the checkpoint, with a checksum per tensor. A copy, so that
-// families whose files store matrices in another form need no case of their
-// own, and so that training may go on while a server still reads.
+// A device's whole model in a memory file that servers on this host may read: a
+// safetensors file by the names of the checkpoint, with a checksum per tensor
+// beside it. A copy, so that families whose files store matrices in another
+// form need no case of their own, and so that training may go on while a server
+// still reads.
 #pragma once
 
 #include "models/servers/server_request.hpp"
@@ -21,18 +22,21 @@ public:
   /// FailureError (io) if this system has no memory files.
   void take(const Parameters& parameters);
 
-  /// Returns the file, which exists as long as this object.
+  /// Returns the file, which exists as long as this object. Its tensors are in
+  /// their order, without gaps.
   std::string path() const;
   const std::vector<SentTensor>& tensors() const {
     return tensors_;
   }
+  /// Returns the bytes of all tensors.
   std::uint64_t num_bytes() const {
-    return block_.size_bytes();
+    return num_bytes_;
   }
 
 private:
   net::PageBlock block_;
   std::vector<SentTensor> tensors_;
+  std::uint64_t num_bytes_ = 0;
 };
 
 } // namespace troupe::models

@@ -7,7 +7,9 @@
 #include "models/engine/engine.hpp"
 #include "models/generate/sequences.hpp"
 #include "models/parallel/parameters.hpp"
+#include "models/servers/make_server.hpp"
 #include "models/servers/served_samples.hpp"
+#include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,13 +20,12 @@ namespace {
 
 /// Times that one generation may find its server lost.
 constexpr std::uint64_t most_restarts = 3;
-/// Tokens of the check: enough for every layer and head to matter.
-constexpr std::int64_t most_checked = 24;
 
 /// Returns fixed tokens, spread over the vocabulary.
 std::vector<std::int32_t> checked_ids(const ModelShape& shape) {
   constexpr std::int64_t stride = 7919; // a prime
-  const auto count = std::min(most_checked, shape.context_tokens() - 1);
+  const auto count
+    = std::min(plans::served_check_tokens, shape.context_tokens() - 1);
   std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < count; ++i)
     ids.push_back(
@@ -49,13 +50,13 @@ std::vector<float> own_scores(Engine& engine,
 
 ServedGeneration::ServedGeneration(ServedSpec spec)
   : spec_(std::move(spec)),
-    server_(spec_.server) {}
+    server_(make_server(spec_.server)) {}
 
 void ServedGeneration::verify(Engine& engine, RunContext& context) {
   static const trace::Name name = trace::name("verify server");
   const trace::Span span(context.track, name, context.step.value);
   const auto ids = checked_ids(engine.shape());
-  const auto theirs = server_.score(ids, context);
+  const auto theirs = server_->score(ids, context);
   const auto ours = own_scores(engine, ids, context);
   double gap = 0;
   for (std::size_t i = 1; i < ids.size(); ++i) {
@@ -66,7 +67,7 @@ void ServedGeneration::verify(Engine& engine, RunContext& context) {
   if (gap > spec_.most_gap)
     throw FailureError(
       {.code = Errc::bad_input,
-       .who = server_.name(),
+       .who = server_->name(),
        .what = "its log-probabilities are not those of the weights it was "
                "given: they differ by up to "
                + std::to_string(gap) + " from our engine's, more than "
@@ -83,16 +84,20 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   if (!version_) {
     static const trace::Name starting = trace::name("start server");
     const trace::Span span(context.track, starting, context.step.value);
-    server_.start(context);
+    server_->start(context);
     version_ = ""; // of the model's files: none of ours
   }
   const auto begin = net::HttpClock::now();
   {
-    static const trace::Name updating = trace::name("update server");
+    static const trace::Name copying = trace::name("copy for server");
+    const trace::Span span(context.track, copying, context.step.value);
     weights_.take(engine.parameters());
+  }
+  {
+    static const trace::Name updating = trace::name("update server");
     const trace::Span span(context.track, updating, context.step.value,
                            weights_.num_bytes());
-    server_.update(weights_, version, context);
+    server_->update(weights_, version, context);
   }
   report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
@@ -109,17 +114,19 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
   std::uint64_t restarts = 0;
   ServedSamples samples(engine.shape(), batches, options, version, events);
   for (;;) {
+    const auto requests = samples.open_requests();
+    if (requests.empty()) // no prompts here, or no room after them
+      return;
     try {
       make_current(engine, version, context);
-      const auto requests = samples.open_requests();
-      server_.generate(requests, options, context,
-                       [&](std::size_t i, ServerAnswer answer) {
-                         samples.take(requests[i], std::move(answer));
-                       });
+      server_->generate(requests, options, context,
+                        [&](std::size_t i, ServerAnswer answer) {
+                          samples.take(requests[i], std::move(answer));
+                        });
       return;
     } catch (const FailureError& error) {
       version_.reset();
-      if (error.failure().code != Errc::peer_lost || !server_.is_ours()
+      if (error.failure().code != Errc::peer_lost || !server_->is_ours()
           || restarts == most_restarts)
         throw;
       ++restarts;

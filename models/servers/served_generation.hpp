@@ -9,6 +9,7 @@
 #include "models/servers/generation_server.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,7 +29,7 @@ struct ServedSpec {
 struct ServedReport {
   std::uint64_t restarts = 0;
   std::uint64_t updated_bytes = 0;
-  double update_s = 0;
+  double update_s = 0;       ///< of them: copy, sums, and the server's own part
   std::optional<double> gap; ///< largest of a check, if one was made
 };
 
@@ -55,7 +56,7 @@ private:
   void verify(Engine& engine, RunContext& context);
 
   ServedSpec spec_;
-  GenerationServer server_;
+  std::unique_ptr<GenerationServer> server_;
   SentWeights weights_;
   std::optional<std::string> version_; ///< that it has; {}: not running
   ServedReport report_;

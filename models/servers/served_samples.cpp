@@ -52,6 +52,9 @@ ServedSamples::ServedSamples(const ModelShape& shape,
   for (std::size_t i = 0; i < batches_.size(); ++i)
     if (batches_[i].num_open == 0)
       end_batch(i);
+  for (std::size_t i = 0; i < sequences_.size(); ++i)
+    if (sequences_[i].finished()) // its prompt fills the context
+      end_sample(i);
 }
 
 std::vector<ServerRequest> ServedSamples::open_requests() const {
@@ -64,6 +67,50 @@ std::vector<ServerRequest> ServedSamples::open_requests() const {
          .max_new_tokens = sequences_[i].limits.all - sequences_[i].num_prompt,
          .seed = request_seed(options_, sequences_[i])});
   return requests;
+}
+
+bool ServedSamples::is_end(std::int32_t token) const {
+  return !options_.ignore_eos
+         && std::ranges::count(options_.stop_ids, token) > 0;
+}
+
+/// An end token is the last of a response that it ended, and is nowhere else;
+/// one that a limit ended has all the tokens there is room for.
+void ServedSamples::check_end(const internal::Sequence& sequence,
+                              const std::string& id,
+                              const ServerAnswer& answer) const {
+  const auto first = std::ranges::find_if(
+    answer.ids, [this](std::int32_t token) { return is_end(token); });
+  const bool has_end = first != answer.ids.end();
+  if (has_end && first + 1 != answer.ids.end())
+    answer_is(Errc::bad_input, id,
+              "goes on after the end token " + std::to_string(*first));
+  if (answer.stopped && !has_end)
+    answer_is(Errc::bad_input, id, "stopped without an end token");
+  const auto room = sequence.limits.all - sequence.size();
+  if (!has_end && std::ssize(answer.ids) < room)
+    answer_is(Errc::bad_input, id,
+              "ended after " + std::to_string(answer.ids.size())
+                + " tokens, without an end token and before the limit of "
+                + std::to_string(room));
+}
+
+/// Each token is of the call's version (I4).
+void ServedSamples::check_versions(const std::string& id,
+                                   const ServerAnswer& answer) const {
+  std::size_t known = 0; // tokens whose version is
+  for (const auto& span : answer.versions) {
+    if (span.version != version_)
+      answer_is(Errc::stale, id,
+                "has tokens of weights '" + span.version
+                  + "', the call is for '" + version_ + "'");
+    if (span.begin == known)
+      known = std::max(known, span.end);
+  }
+  if (known != answer.ids.size())
+    answer_is(Errc::stale, id,
+              "says the weights of " + std::to_string(known) + " of its "
+                + std::to_string(answer.ids.size()) + " tokens");
 }
 
 void ServedSamples::check(const internal::Sequence& sequence,
@@ -82,11 +129,8 @@ void ServedSamples::check(const internal::Sequence& sequence,
   if (!std::ranges::all_of(answer.logprobs,
                            [](float p) { return std::isfinite(p); }))
     answer_is(Errc::numerics, id, "has log-probabilities that are not finite");
-  for (const auto& span : answer.versions)
-    if (span.version != version_)
-      answer_is(Errc::stale, id,
-                "has tokens of weights '" + span.version
-                  + "', the call is for '" + version_ + "'");
+  check_end(sequence, id, answer);
+  check_versions(id, answer);
 }
 
 void ServedSamples::take(const ServerRequest& request, ServerAnswer answer) {
@@ -98,14 +142,20 @@ void ServedSamples::take(const ServerRequest& request, ServerAnswer answer) {
   auto& logprobs = sequence.record.logprobs;
   logprobs.insert(logprobs.end(), answer.logprobs.begin(),
                   answer.logprobs.end());
-  sequence.stopped = answer.stopped;
+  // at the limit, SGLang says that this ended a response, not the end token
+  sequence.stopped = is_end(answer.ids.back());
+  end_sample(i);
+}
+
+void ServedSamples::end_sample(std::size_t i) {
+  const auto& sequence = sequences_[i];
   is_open_[i] = false;
   const auto batch = batch_of_[i];
   if (events_.on_sample)
     events_.on_sample({.sample = sequence.sample,
                        .batch = batch,
                        .sequence_ids = sequence.ids,
-                       .logprobs = logprobs,
+                       .logprobs = sequence.record.logprobs,
                        .num_prompt_tokens = sequence.num_prompt,
                        .truncated = !sequence.stopped});
   if (--batches_[batch].num_open == 0)

@@ -14,8 +14,9 @@ namespace troupe::models {
 
 class ServedSamples {
 public:
-  /// Keeps references to all arguments. Batches without samples end at once.
-  /// Throws FailureError (bad_input) for a prompt that the model cannot take.
+  /// Keeps references to all arguments. Batches without samples end at once, as
+  /// do samples whose prompt leaves no room for a response. Throws FailureError
+  /// (bad_input) for a prompt that the model cannot take.
   ServedSamples(const ModelShape& shape, std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, const std::string& version,
                 const GenerateEvents& events);
@@ -23,7 +24,8 @@ public:
   /// Returns a request per sample that has no answer yet, in order.
   std::vector<ServerRequest> open_requests() const;
   /// Takes an answer to one of them. Throws FailureError: bad_input if it is no
-  /// response of this model within the limits, stale if other weights made it.
+  /// whole response of this model within the limits, stale if other weights
+  /// made any of it.
   void take(const ServerRequest& request, ServerAnswer answer);
 
 private:
@@ -32,8 +34,13 @@ private:
     std::size_t last = 0;
     std::size_t num_open = 0;
   };
+  bool is_end(std::int32_t token) const;
+  void check_end(const internal::Sequence& sequence, const std::string& id,
+                 const ServerAnswer& answer) const;
+  void check_versions(const std::string& id, const ServerAnswer& answer) const;
   void check(const internal::Sequence& sequence, const std::string& id,
              const ServerAnswer& answer) const;
+  void end_sample(std::size_t i);
   void end_batch(std::size_t batch);
 
   const ModelShape& shape_;

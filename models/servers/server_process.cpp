@@ -14,6 +14,10 @@ constexpr std::chrono::seconds server_ends_when_asked{5};
 
 } // namespace
 
+std::vector<std::string> command_argv(const std::string& command) {
+  return {"/bin/sh", "-c", "exec " + command + R"( "$@")", "server"};
+}
+
 ServerProcess::ServerProcess(ServerProgram program)
   : program_(std::move(program)),
     pool_([this](const net::ChildExit& exit) {
@@ -33,15 +37,22 @@ void ServerProcess::start() {
     ended_.reset();
   }
   log_begin_ = net::size_of_log(program_.log);
-  pool_.start({.name = program_.name,
-               .argv = program_.argv,
-               .environment = program_.environment,
-               .output_file = program_.log,
-               .trust = net::Trust::users});
+  group_ = pool_.start({.name = program_.name,
+                        .argv = program_.argv,
+                        .environment = program_.environment,
+                        .output_file = program_.log,
+                        .trust = net::Trust::users});
+}
+
+void ServerProcess::note_memory() {
+  if (group_ > 0)
+    memory_.note(group_);
 }
 
 void ServerProcess::end() {
   pool_.stop_all(server_ends_when_asked);
+  memory_.remove();
+  group_ = 0;
 }
 
 bool ServerProcess::wait_for_end(std::chrono::milliseconds limit) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/child_programs/child_pool.hpp"
+#include "net/child_programs/group_memory.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -22,6 +23,10 @@ struct ServerProgram {
   std::filesystem::path log; ///< what it writes, appended
 };
 
+/// Returns the begin of an argv that runs a user's command line: words that
+/// follow become its last ones.
+std::vector<std::string> command_argv(const std::string& command);
+
 class ServerProcess {
 public:
   explicit ServerProcess(ServerProgram program);
@@ -34,8 +39,11 @@ public:
   }
   /// Starts it, after the end of an earlier one. Throws FailureError (io).
   void start();
-  /// Asks it to end, so that it removes its shared memory, and kills what is
-  /// left of it.
+  /// Notes the shared memory that it has by now, to be removed after its end if
+  /// it cannot do so itself.
+  void note_memory();
+  /// Asks it to end, so that it removes its shared memory, kills what is left
+  /// of it, and removes what is left of that.
   void end();
   /// Waits at most `limit` for its end; returns whether it has ended.
   bool wait_for_end(std::chrono::milliseconds limit);
@@ -45,6 +53,8 @@ public:
 
 private:
   ServerProgram program_;
+  pid_t group_ = 0; ///< of the last start
+  net::GroupMemory memory_;
   std::uintmax_t log_begin_ = 0; ///< of this start
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -34,7 +34,5 @@ std::vector<float> read_scores(std::string_view body,
                                std::span<const std::int32_t> ids);
 /// Returns the version in the answer to GET /weight_info. Throws as above.
 std::string read_version(std::string_view body);
-/// Returns the sentence in the answer of a failed request, else its beginning.
-std::string error_sentence(std::string_view body);
 
 } // namespace troupe::models::vllm

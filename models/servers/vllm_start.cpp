@@ -17,9 +17,10 @@ std::string before_in_path(const std::filesystem::path& folder) {
 } // namespace
 
 ServerProgram vllm_program(const VllmStart& start) {
-  ServerProgram program{.name = start.name, .log = start.log};
-  program.argv
-    = {"/bin/sh", "-c", "exec " + start.command + R"( "$@")", "server"};
+  ServerProgram program{.name = start.name,
+                        .argv = command_argv(start.command),
+                        .environment = {},
+                        .log = start.log};
   const auto add = [&](std::initializer_list<std::string> words) {
     program.argv.insert(program.argv.end(), words);
   };

@@ -96,11 +96,34 @@ HttpReply HttpClient::send(const HttpCall& call,
   return taken;
 }
 
-std::string free_local_port() {
+namespace {
+
+/// Returns the port that `wanted` (0: any) gets us here; 0: it is taken.
+std::uint32_t bound_port(asio::io_context& io, std::uint32_t wanted) {
+  boost::system::error_code error;
+  asio::ip::tcp::acceptor acceptor(io);
+  acceptor.open(asio::ip::tcp::v4(), error);
+  acceptor.bind({asio::ip::address_v4::loopback(),
+                 static_cast<asio::ip::port_type>(wanted)},
+                error);
+  return error ? 0 : acceptor.local_endpoint().port();
+}
+
+} // namespace
+
+std::string free_local_port(std::uint32_t index, std::uint32_t count) {
+  constexpr std::uint32_t beyond = 65'536;
   asio::io_context io;
-  const asio::ip::tcp::acceptor acceptor(io,
-                                         {asio::ip::address_v4::loopback(), 0});
-  return std::to_string(acceptor.local_endpoint().port());
+  TROUPE_CHECK(index < count && count < beyond / 2, "no port for this index");
+  for (;;) {
+    // from one that the system gives to the next of ours: port % count == index
+    const auto given = bound_port(io, 0);
+    TROUPE_CHECK(given != 0, "no port is free");
+    for (auto port = given + (index + count - given % count) % count;
+         port < beyond; port += count)
+      if (bound_port(io, port) != 0)
+        return std::to_string(port);
+  }
 }
 
 } // namespace troupe::net

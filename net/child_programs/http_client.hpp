@@ -51,7 +51,8 @@ private:
   std::string name_;
 };
 
-/// Returns a port of this host that nobody listened at a moment ago.
-std::string free_local_port();
+/// Returns a port of this host that nobody listened at a moment ago. Callers
+/// with different `index`, all below `count`, never get the same one.
+std::string free_local_port(std::uint32_t index = 0, std::uint32_t count = 1);
 
 } // namespace troupe::net

@@ -162,7 +162,8 @@ CheckContext make_check_context(const Settings& settings,
     set_response_limits(sizes, settings, usable);
   }
   sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
-  sizes.packs_weights = true;
+  sizes.engine.packs_weights = true;
+  sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation
     = evaluation_in(workflow, settings, sizes.samples_per_step);

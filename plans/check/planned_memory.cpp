@@ -41,6 +41,7 @@ PlannedPart evaluation_part(const CheckContext& context) {
                    .sizes = context.sizes,
                    .replicas = {}};
   part.sizes.samples_per_step = evaluation.samples;
+  part.sizes.engine.serves = false; // our own engine generates
   part.replicas = replicas_of(part.workflow, part.plan);
   return part;
 }
@@ -66,8 +67,8 @@ public:
   }
 
   static bool applies_to(const CheckContext& context, const Call& call) {
-    return call.kind == CallKind::generate
-           && context.shapes.contains(call.role);
+    return call.kind == CallKind::generate && context.shapes.contains(call.role)
+           && !is_served(call, context.sizes);
   }
 
   const ResponseCall& takes() const {

@@ -79,20 +79,19 @@ CostModel::Job CostModel::make_job(const Call& call,
                                    const Placement& placement) const {
   const auto found = models_.find(call.role);
   TROUPE_CHECK(found != models_.end(), "role without a shape: " + call.role);
-  const auto batches
-    = micro_batches_of(call.kind, placement, sizes_of(call, problem_.sizes),
-                       problem_.lengths.sequence_mean());
+  const auto sizes = sizes_of(call, problem_.sizes);
+  const auto batches = micro_batches_of(call.kind, placement, sizes,
+                                        problem_.lengths.sequence_mean());
   const auto& strategy = placement.strategy;
   const StageLayers layers(static_cast<std::uint32_t>(found->second.layers),
                            strategy.pp, found->second.units.costs);
   auto samples = batches.samples;
   double rounds = 1;
-  if (call.kind == CallKind::generate
-      && has_limited_places(problem_.sizes, placement)) {
+  if (call.kind == CallKind::generate && has_limited_places(sizes, placement)) {
     const auto all = samples * batches.count;
-    const auto places = static_cast<double>(responses_under_way(
-      problem_.shapes.at(call.role), problem_.dtype(call.role), placement,
-      problem_.sizes));
+    const auto places = static_cast<double>(
+      responses_under_way(problem_.shapes.at(call.role),
+                          problem_.dtype(call.role), placement, sizes));
     rounds = std::max(1.0, all / places);
     samples /= rounds;
   }

@@ -114,9 +114,9 @@ double CostModel::slices_s(const Call& call, const Placement& placement,
                        ? double(problem_.sizes.max_new_tokens)
                        : lengths.max();
   const auto samples = job.samples * job.rounds;
-  const auto places = static_cast<double>(
-    responses_under_way(problem_.shapes.at(call.role),
-                        problem_.dtype(call.role), placement, problem_.sizes));
+  const auto places = static_cast<double>(responses_under_way(
+    problem_.shapes.at(call.role), problem_.dtype(call.role), placement,
+    sizes_of(call, problem_.sizes)));
   double seconds = 0;
   std::vector<double> starts;
   for (auto slice = first; slice <= last; ++slice) {

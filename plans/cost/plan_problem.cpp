@@ -109,7 +109,7 @@ ExecutionPlan fitted_preset(const std::string& name,
   for (const auto& [role, type] : problem.dtypes) {
     facts.weight_element_bytes = size_bytes(problem.stored_dtype(role));
     facts.copy_element_bytes
-      = problem.sizes.packs_weights ? size_bytes(type) : 0;
+      = problem.sizes.engine.packs_weights ? size_bytes(type) : 0;
   }
   const auto whole = preset(name, problem.workflow, problem.cluster, facts);
   if (check_plan(problem, whole).ok())

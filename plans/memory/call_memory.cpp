@@ -32,6 +32,8 @@ public:
       part_(shape, placement.strategy, stage) {}
 
   std::uint64_t bytes(CallKind kind) const {
+    if (kind == CallKind::generate && sizes_.engine.serves)
+      return inference_pass_elements(part_, checked_tokens()) * element_bytes();
     if (kind == CallKind::generate)
       return generate_elements() * element_bytes() + packed_bytes()
              + gathered_bytes();
@@ -49,7 +51,7 @@ public:
       under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
     if (place_.responses > 0)
       under_way = std::min<std::uint64_t>(under_way, place_.responses);
-    if (sizes_.kv_cache_bytes == 0)
+    if (sizes_.kv_cache_bytes == 0 || sizes_.engine.serves)
       return under_way;
     const auto slot = std::max<std::uint64_t>(1, slot_elements(0));
     return std::clamp<std::uint64_t>(
@@ -94,6 +96,11 @@ private:
             .wanted = sequences * new_tokens()};
   }
 
+  /// Returns what our own engine computes of a served generation.
+  static PassTokens checked_tokens() {
+    const auto tokens = unsigned_of(served_check_tokens);
+    return {.tokens = tokens, .wanted = tokens};
+  }
   std::uint64_t train_elements() const {
     const auto samples = a_rank(std::max(1U, sizes_.mini_batches));
     const auto batch = batch_of(samples);
@@ -142,7 +149,7 @@ private:
   }
   /// Weights with their adapters are a copy too.
   std::uint64_t packed_bytes() const {
-    return sizes_.packs_weights || shape_.lora.exists()
+    return sizes_.engine.packs_weights || shape_.lora.exists()
              ? part_.matrix_elements() * size_bytes(dtype_)
              : 0;
   }
@@ -158,6 +165,8 @@ private:
 } // namespace
 
 BatchSizes sizes_of(const Call& call, BatchSizes sizes) {
+  if (call.evaluates)
+    sizes.engine.serves = false;
   if (call.rows.ptx == 0)
     return sizes;
   sizes.samples_per_step += call.rows.ptx;
@@ -165,8 +174,12 @@ BatchSizes sizes_of(const Call& call, BatchSizes sizes) {
   return sizes;
 }
 
+bool is_served(const Call& call, const BatchSizes& sizes) {
+  return call.kind == CallKind::generate && sizes_of(call, sizes).engine.serves;
+}
+
 DType stored_dtype(const BatchSizes& sizes, DType dtype) {
-  return sizes.stores_operands ? dtype : DType::f32;
+  return sizes.engine.stores_operands ? dtype : DType::f32;
 }
 
 std::uint64_t cache_slot_elements(const ModelShape& shape,

@@ -261,7 +261,8 @@ std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
 
 void SearchSpace::add_option(SpaceCall& call, CallOption option,
                              const StageBytes& stage) {
-  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
+  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts
+      || is_served(*call.call, problem_.sizes))
     return add_with_responses(call, option, stage);
   const auto place = placement(option, 0);
   const ResponseCall takes{.shape = problem_.shapes.at(call.call->role),

@@ -23,8 +23,8 @@ std::vector<std::string> recipes_of(const std::string& name) {
 
 BatchSizes published_sizes(BatchSizes sizes, const Settings& settings) {
   sizes.micro_batch_tokens = 32768;
-  sizes.packs_weights = false;
-  sizes.stores_operands = true;
+  sizes.engine.packs_weights = false;
+  sizes.engine.stores_operands = true;
   sizes.recompute_activations = settings.algorithm.recompute != "false";
   return sizes;
 }

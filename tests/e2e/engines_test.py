@@ -1,13 +1,14 @@
-"""Servers that generate (rollout.engine vllm): GRPO over a stand-in that speaks
-vLLM's routes and computes a true model, what it does wrong, and its death."""
+"""Servers that generate (rollout.engine): GRPO over stand-ins that speak vLLM's or
+SGLang's routes and compute a true model, what they do wrong, and their death."""
 import json
-import pathlib
+import shutil
 import sys
 import unittest
 
-from support import Case, SOURCE, read_rows, until
+from support import Case, SOURCE, read_rows
 
 STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
+SGLANG = SOURCE / "tests/support/sglang_stand_in.py"
 ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
 TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
@@ -46,6 +47,41 @@ class Engines(Case):
         rows = read_rows(self.run_folder("grpo") / "samples.jsonl")
         self.assertEqual(len(rows), 12)
 
+    def test_an_update_is_seen_with_its_bytes_and_rate(self):
+        self.troupe(*self.grpo(*ONE_DEVICE))
+        line = self.metrics("grpo")[2]
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        gigabytes, seconds = (line[f"rollout/engine_update_{what}"]
+                              for what in ("gb", "s"))
+        self.assertLess(gigabytes * 1e9, size)  # less the file's header
+        self.assertGreater(gigabytes * 1e9, 0.8 * size)
+        self.assertGreater(seconds, 0)
+        self.assertAlmostEqual(line["rollout/engine_update_gb_per_s"] * seconds,
+                               gigabytes, delta=1e-3 * gigabytes)
+        spans = {name: [s for s in self.slices("grpo") if s["name"] == name]
+                 for name in ("start server", "update server", "verify server")}
+        self.assertEqual(len(spans["start server"]), 1)
+        for name in ("update server", "verify server"):
+            self.assertEqual(sorted(s["step"] for s in spans[name]), [0, 1])
+            self.assertTrue(all(s["track"].startswith("device")
+                                for s in spans[name]))
+        for update in spans["update server"]:
+            self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
+                                   delta=1e-3 * gigabytes)
+
+    def test_sglang_generates_with_the_weights_of_each_version(self):
+        self.troupe(*self.grpo(
+            *ONE_DEVICE, "rollout.temperature=0.8", server=False), *[
+                "rollout.engine=sglang",
+                f"rollout.server_command={sys.executable} -B {SGLANG}"])
+        lines = self.metrics("grpo")
+        for step in (1, 2):
+            self.assertLess(lines[step]["rollout/engine_logprob_gap"], 1e-4)
+            # at the run's temperature, as training computes them
+            self.assertLess(
+                lines[step]["training/rollout_probs_diff_mean"], 1e-4)
+            self.assertGreater(lines[step]["rollout/engine_update_gb"], 0)
+
     def test_each_device_has_a_server_of_its_own(self):
         self.troupe(*self.grpo(*TWO_DEVICES, "data.batch_size=4"))
         logs = sorted(self.run_folder("grpo").glob("servers/*/server.log"))
@@ -61,11 +97,23 @@ class Engines(Case):
         self.assertEqual(*outcomes)
 
     def test_a_server_that_dies_is_started_again_and_the_run_goes_on(self):
-        self.faulty("die_at:4", code=0)
-        lines = self.metrics("grpo")
-        self.assertEqual(sum(line["rollout/engine_restarts"]
-                             for line in lines.values()), 1)
-        self.assertEqual(max(lines), 2)
+        # the second as vLLM when its engine was killed: an error, its end later
+        for name, fault in (("dies", "die_at:4"), ("errs", "error_then_die_at:4")):
+            (self.folder / "count").unlink(missing_ok=True)
+            self.faulty(fault, f"run.name={name}", code=0)
+            lines = self.metrics(name)
+            self.assertEqual(sum(line["rollout/engine_restarts"]
+                                 for line in lines.values()), 1, fault)
+            self.assertEqual(max(lines), 2)
+
+    def test_a_tied_model_that_stores_its_head_too_is_served(self):
+        shutil.copytree(self.folder / "data/base", self.folder / "tied")
+        config = self.folder / "tied/config.json"
+        config.write_text(json.dumps(
+            json.loads(config.read_text()) | {"tie_word_embeddings": True}))
+        self.troupe(*self.grpo(*ONE_DEVICE, "models.actor.path=tied"))
+        self.assertLess(
+            self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
 
     def test_weights_that_a_server_does_not_take_end_the_run_by_name(self):
         for fault, words in (

@@ -257,15 +257,15 @@ class Case(unittest.TestCase):
         until(lambda: self.latest(name).is_dir(), f"a checkpoint of {name}")
 
     def slices(self, name):
-        """The slices of a run's trace: name, track, step, begin and end in
-        us."""
+        """The slices of a run's trace: name, track, step, amount, begin and end
+        in us."""
         self.troupe("trace", "export", f"runs/{name}")
         file = self.run_folder(name) / "trace.json"
         events = json.loads(file.read_text())["traceEvents"]
         tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
                   if e["ph"] == "M" and e["name"] == "thread_name"}
         return [{"name": e["name"], "track": tracks[e["pid"], e["tid"]],
-                 "step": e["args"]["step"],
+                 "step": e["args"]["step"], "amount": e["args"]["amount"],
                  "begin": e["ts"], "end": e["ts"] + e["dur"]}
                 for e in events if e["ph"] == "X"]
 

@@ -58,19 +58,27 @@ class RealVllm(Case):
                     cores[int(entry.name)] = group
         return [pid for pid, group in cores.items() if group in groups]
 
+    def shared_memory(self):
+        """Names of Python's shared memory on this host."""
+        return {file.name for file in pathlib.Path("/dev/shm").iterdir()
+                if file.name.startswith(("psm_", "sem.mp-"))}
+
     def check(self, lines):
         for line in lines.values():
             self.assertLess(line["training/rollout_probs_diff_mean"], 1e-4)
         gaps = [line["rollout/engine_logprob_gap"] for line in lines.values()]
         self.assertLess(max(gaps), 1e-4)
         print("gaps", gaps, "updates",
-              [line["rollout/engine_update_s"] for line in lines.values()])
+              [line["rollout/engine_update_s"] for line in lines.values()],
+              "GB/s", [line["rollout/engine_update_gb_per_s"]
+                       for line in lines.values()])
 
     def test_grpo_trains_with_vllm(self):
         self.troupe(*self.grpo(), seconds=STARTS_WITHIN_S)
         self.check(self.metrics("grpo"))
 
     def test_a_killed_server_is_started_again(self):
+        before = self.shared_memory()
         run = self.start(*self.grpo("run.steps=30"))
         self.wait_for_step("grpo", 2, seconds=STARTS_WITHIN_S)
         pid, = until(self.engine_cores, "an engine core")
@@ -81,6 +89,7 @@ class RealVllm(Case):
         self.assertEqual(sum(line["rollout/engine_restarts"]
                              for line in lines.values()), 1)
         self.check(lines)
+        self.assertEqual(self.shared_memory() - before, set())
 
 
 if __name__ == "__main__":

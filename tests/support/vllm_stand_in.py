@@ -5,8 +5,11 @@ usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
 
 Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
 the weights that it was given, and checks those weights as our plugin does. The
-environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update,
-drop_tensor, old_weights, wrong_logprobs, wrong_version, error_at, die_at, slow."""
+environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
+drop_tensor at the first update, left_open (paused in an update, as an earlier run
+left it), old_weights, wrong_logprobs, wrong_version, no_version, slow; at the
+NUMBERth generation die_at, error_then_die_at (an error, and the end later) and
+sick_at (errors from then on, though it lives)."""
 import hashlib
 import http.server
 import json
@@ -129,6 +132,7 @@ class Model:
 
 class Server:
     """State and answers, one at a time; HTTP is in Handler."""
+    limit_first = False  # an end token at the limit is a "stop"
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -138,10 +142,11 @@ class Server:
             for name, shape, data in stored_tensors(file):
                 self.wanted[name] = (shape, data)
         self.model = Model(self.config, self.wanted)
-        self.version, self.paused, self.update = "default", False, None
-        self.prefixes = {}
+        self.version, self.prefixes, self.num_updates = "default", {}, 0
         word, _, number = os.environ.get("VLLM_STAND_IN", "").partition(":")
         self.fault, self.fault_at = word, int(number or 1)
+        self.paused, self.sick = word == "left_open", False
+        self.update = {} if word == "left_open" else None
         # counts over all starts of this server: a fault strikes once
         self.counter = pathlib.Path(os.environ.get("VLLM_STAND_IN_COUNT", "/dev/null"))
         self.lock, self.resumed = threading.Lock(), threading.Condition()
@@ -162,12 +167,21 @@ class Server:
         if self.update is not None:
             raise ValueError("a weight update is open already")
         self.update = {}
+        self.num_updates += 1
         return {}
 
     def update_weights(self, body):
-        info = body["update_info"]
-        if self.fault == "refuse_update":
-            self.update = None
+        if self.update is None:
+            raise ValueError("no weight update is open")
+        try:
+            self.take(body["update_info"])
+        except Exception:
+            self.update = None  # as vLLM: a refused tensor closes the update
+            raise
+        return {}
+
+    def take(self, info):
+        if self.fault == "refuse_update" and self.num_updates == 1:
             raise ValueError("told to refuse")
         with open(info["path"], "rb") as file:
             memory = file.read()
@@ -175,24 +189,28 @@ class Server:
             size = 4 * math.prod(shape)
             data = memory[offset:offset + size]
             if self.wanted.get(name, (None,))[0] != shape or dtype != "F32":
-                self.update = None
                 raise ValueError(f"{name}: its shape is {shape}")
             if hashlib.sha256(data).hexdigest() != sha256:
-                self.update = None
                 raise ValueError(f"{name}: its checksum differs")
             self.update[name] = (shape, data)
-        if self.fault == "drop_tensor":
+        if self.fault == "drop_tensor" and self.num_updates == 1:
             self.update.popitem()
-        return {}
 
     def finish_weight_update(self, body):
-        missing = sorted(self.wanted.keys() - self.update.keys())
+        if self.update is None:
+            raise ValueError("no weight update is open")
+        missing = sorted(self.needed() - self.update.keys())
         if missing:
             raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
         if self.fault != "old_weights":
             self.model = Model(self.config, self.update)
         self.update, self.version, self.prefixes = None, body["weight_version"], {}
         return {}
+
+    def needed(self):
+        """Names that an update has: tied models may store their head too."""
+        tied = {"lm_head.weight"} if self.config.get("tie_word_embeddings") else set()
+        return self.wanted.keys() - tied
 
     # -- generation ----------------------------------------------------------
 
@@ -220,36 +238,60 @@ class Server:
         weights = [math.exp(v / params.get("temperature", 1)) for v in logprobs]
         return drawing.choices(range(len(weights)), weights)[0]
 
-    def generate(self, body):
+    def strike(self):
+        """Fails at this generation if it was told to."""
         count = self.count()
         if self.fault == "die_at" and count == self.fault_at:
             os._exit(9)
-        if self.fault == "error_at" and count == self.fault_at:
+        if self.fault == "error_then_die_at" and count == self.fault_at:
+            threading.Timer(0.5, os._exit, [9]).start()
             raise RuntimeError("EngineCore encountered an issue")
-        params, ids = body["sampling_params"], body["token_ids"]
+        self.sick |= self.fault == "sick_at" and count == self.fault_at
+        if self.sick:
+            raise RuntimeError("EngineCore encountered an issue")
+
+    def respond(self, ids, params, wants_scores):
+        """(tokens, their log-probabilities, why it ended, scores of the prompt)."""
+        self.strike()
         if any(not 0 <= token < self.config["vocab_size"] for token in ids):
             raise LookupError("a token id is out of the vocabulary")
-        caches, after, given = self.prompt(ids, "prompt_logprobs" in params)
-        drawing, out, content = random.Random(params.get("seed")), [], []
+        caches, after, given = self.prompt(ids, wants_scores)
+        drawing, out, logprobs = random.Random(params.get("seed")), [], []
         reason, shift = "length", 0.5 if self.fault == "wrong_logprobs" else 0
         while len(out) < params["max_tokens"]:
             token = self.draw(after, params, drawing, len(out))
             out.append(token)
-            content.append({"token_id": token, "logprob": after[token] - shift})
-            if token in params.get("stop_token_ids", []):
+            logprobs.append(self.recorded(after, token, params) - shift)
+            at_limit = self.limit_first and len(out) == params["max_tokens"]
+            if token in params.get("stop_token_ids", []) and not at_limit:
                 reason = "stop"
                 break
             if len(out) < params["max_tokens"]:
                 after = self.model.step(token, caches)
         if self.fault == "slow":
             time.sleep(self.fault_at)
-        version = "old" if self.fault == "wrong_version" else self.version
+        return out, logprobs, reason, given
+
+    def recorded(self, logprobs, token, params):
+        """A drawn token's: before the temperature, as vLLM's."""
+        return logprobs[token]
+
+    def said_version(self):
+        return "old" if self.fault == "wrong_version" else self.version
+
+    def generate(self, body):
+        out, logprobs, reason, given = self.respond(
+            body["token_ids"], body["sampling_params"],
+            "prompt_logprobs" in body["sampling_params"])
+        spans = [{"version": self.said_version(), "start": 0, "end": len(out)}]
         return {"request_id": body.get("request_id"),
                 "prompt_logprobs": given or None,
                 "choices": [{"index": 0, "finish_reason": reason, "token_ids": out,
-                             "weight_versions": [{"version": version, "start": 0,
-                                                  "end": len(out)}],
-                             "logprobs": {"content": content}}]}
+                             "weight_versions":
+                                 None if self.fault == "no_version" else spans,
+                             "logprobs": {"content": [
+                                 {"token_id": token, "logprob": logprob}
+                                 for token, logprob in zip(out, logprobs)]}}]}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -265,7 +307,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path == "/health":
-            return self.answer(200, {})
+            return self.answer(503 if self.server.state.sick else 200, {})
         if self.path == "/weight_info":
             return self.answer(200, {"weight_version": self.server.state.version})
         return self.answer(404, {"error": {"message": "no such route"}})
@@ -302,14 +344,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def main():
+def serve(handler, make_state):
     options = dict(zip(sys.argv[1:], sys.argv[2:]))
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", int(options["--port"])), Handler)
+        ("127.0.0.1", int(options["--port"])), handler)
     server.daemon_threads = True
-    server.state = Server(options["--model"])
+    server.state = make_state(options)
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Handler, lambda options: Server(options["--model"]))

@@ -43,11 +43,45 @@ def checkpoint_shapes(folder):
     return shapes
 
 
+def stored_name(name, stored):
+    """The name that the checkpoint gives the tensor `name`: checkpoints of a bare
+    model omit its first word, those of images and text have a word more."""
+    bare = name
+    for prefix in ("model.", "transformer.", "gpt_neox."):
+        if name.startswith(prefix):
+            bare = name[len(prefix):]
+            break
+    for known in (name, bare, "language_model." + name,
+                  "model.language_model." + bare):
+        if known in stored:
+            return known
+    return name
+
+
+def needed_names(stored, tied):
+    """Those of a checkpoint's tensors that an update must have: all but what
+    Troupe computes nothing with (models/hf/stored_parameters.cpp)."""
+    further = tuple(name[:-len("eh_proj.weight")] for name in stored
+                    if name.endswith("eh_proj.weight"))  # predict more tokens
+    idle = ("rotary_emb.inv_freq", "score.weight", ".attn.bias", ".attn.masked_bias",
+            ".attention.bias", ".attention.masked_bias")
+    if tied:
+        idle += ("lm_head.weight",)
+    return {name for name in stored
+            if not name.endswith(idle)
+            and not (further and name.startswith(further))
+            and "vision_tower." not in name
+            and "multi_modal_projector." not in name}
+
+
 class ShmEngine(WeightTransferEngine[Init, Update]):
     init_info_cls, update_info_cls = Init, Update
 
     def init_transfer_engine(self, init_info):
-        self.wanted = checkpoint_shapes(self.model_config.model)
+        self.stored = checkpoint_shapes(self.model_config.model)
+        config = self.model_config.hf_text_config
+        self.needed = needed_names(
+            self.stored, getattr(config, "tie_word_embeddings", False))
         self.forget()
 
     def forget(self):
@@ -65,9 +99,10 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.maps.append(memory)
         for name, dtype, shape, offset, sha256 in update_info.tensors:
-            if self.wanted.get(name) != list(shape):
+            name = stored_name(name, self.stored)
+            if self.stored.get(name) != list(shape):
                 raise ValueError(f"{name}: its shape is {shape}, "
-                                 f"the server's is {self.wanted.get(name)}")
+                                 f"the server's is {self.stored.get(name)}")
             tensor = torch.empty(shape, dtype=DTYPES[dtype])
             with memoryview(memory) as whole:
                 stored = whole[offset:offset + tensor.nbytes]
@@ -82,7 +117,7 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
     def finish_weight_update(self):
         from vllm.model_executor.model_loader.reload import (
             finalize_layerwise_reload, initialize_layerwise_reload)
-        missing = sorted(self.wanted.keys() - self.tensors.keys())
+        missing = sorted(self.needed - self.tensors.keys())
         if missing:
             raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
         initialize_layerwise_reload(self.model)

@@ -38,6 +38,8 @@ TEST(EngineChecks, AServerIsNamedOrStartedNotBoth) {
   EXPECT_THAT(engine_error({"rollout.engine=own", "rollout.server_command=s"}),
               HasSubstr("rollout.server_command: expected rollout.engine to "
                         "be vllm"));
+  EXPECT_THAT(engine_error({"rollout.engine=sglang"}),
+              HasSubstr("sglang.launch_server"));
 }
 
 TEST(EngineChecks, LogprobsAreThoseThatTrainingComparesWith) {
@@ -47,6 +49,20 @@ TEST(EngineChecks, LogprobsAreThoseThatTrainingComparesWith) {
   EXPECT_EQ(engine_error(
               {command, "rollout.temperature=0.7", "rollout.logprobs=sampled"}),
             "no error");
+}
+
+TEST(EngineChecks, LogprobsOfSglangAreAtTheTemperatureWithoutFilters) {
+  const std::string command = "rollout.server_command=serve";
+  const auto sglang = [&](const std::string& also) {
+    return engine_error({"rollout.engine=sglang", command, also});
+  };
+  EXPECT_EQ(sglang("rollout.temperature=0.7"), "no error");
+  EXPECT_THAT(sglang("rollout.logprobs=sampled"),
+              HasSubstr("rollout.logprobs: expected unfiltered"));
+  EXPECT_THAT(sglang("rollout.repetition_penalty=1.1"),
+              HasSubstr("rollout.repetition_penalty: expected 1"));
+  EXPECT_THAT(sglang("rollout.min_new_tokens=2"),
+              HasSubstr("rollout.min_new_tokens: expected 0"));
 }
 
 TEST(EngineChecks, WhatOnlyOurEngineDoesIsRefused) {

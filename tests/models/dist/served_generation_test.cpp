@@ -1,12 +1,13 @@
-// Generation by a server in another process: tests/support/vllm_stand_in.py,
-// which computes the model that it is given, correctly or as it is told to.
+// Generation by a server in another process: tests/support/vllm_stand_in.py and
+// sglang_stand_in.py, which compute the model that they are given, correctly or
+// as they are told to.
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
 #include "models/servers/served_generation.hpp"
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/models/stand_in_servers.hpp"
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
@@ -40,19 +41,10 @@ protected:
     engine->weights_changed();
   }
   ServedSpec spec(const std::string& fault) const {
-    const auto port = net::free_local_port();
-    const auto stand_in
-      = support::source_folder() / "tests/support/vllm_stand_in.py";
-    return {
-      .server
-      = {.program = {.name = "stand-in",
-                     .argv = {"python3", "-B", stand_in.string(), "--model",
-                              (folder / "model").string(), "--port", port},
-                     .environment
-                     = {{"VLLM_STAND_IN", fault},
-                        {"VLLM_STAND_IN_COUNT", (folder / "count").string()}},
-                     .log = folder / "log"},
-         .url = {"127.0.0.1", port, "/"}}};
+    return {.server = testing::vllm_stand_in(folder.path(), fault)};
+  }
+  ServedSpec sglang(const std::string& fault) const {
+    return {.server = testing::sglang_stand_in(folder.path(), fault)};
   }
   net::Rows generate(ServedGeneration& served, const std::string& version) {
     const std::vector<ResponseBatch> batches{
@@ -76,7 +68,10 @@ protected:
     return gap;
   }
   std::string failure_with(const std::string& fault) {
-    ServedGeneration served(spec(fault));
+    return failure_of(spec(fault));
+  }
+  std::string failure_of(const ServedSpec& server) {
+    ServedGeneration served(server);
     try {
       generate(served, "1");
     } catch (const FailureError& error) {
@@ -108,11 +103,27 @@ TEST_F(ServedGenerationTest, TokensAreOfTheWeightsOfEachVersion) {
 }
 
 TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
-  ServedGeneration served(spec("die_at:3"));
-  const auto rows = generate(served, "1");
-  EXPECT_EQ(rows.num_samples(), 3U);
-  EXPECT_LT(gap_of(rows), 1e-4);
-  EXPECT_EQ(served.take_report().restarts, 1U);
+  // at once; after an error, as vLLM when its engine was killed; not at all
+  for (const auto* fault : {"die_at:3", "error_then_die_at:3", "sick_at:3"}) {
+    std::filesystem::remove(folder / "count");
+    ServedGeneration served(spec(fault));
+    const auto rows = generate(served, "1");
+    EXPECT_EQ(rows.num_samples(), 3U) << fault;
+    EXPECT_LT(gap_of(rows), 1e-4) << fault;
+    EXPECT_EQ(served.take_report().restarts, 1U) << fault;
+  }
+}
+
+TEST_F(ServedGenerationTest, ADeviceWithoutPromptsStartsNoServer) {
+  auto absent = spec("");
+  absent.server.program.argv = {"/bin/false"};
+  ServedGeneration served(absent);
+  const net::Rows none;
+  const std::vector<ResponseBatch> batches{{&none, StepId{1}, 4}};
+  int ended = 0;
+  served.generate(*engine, "1", batches, options, context,
+                  {.on_batch = [&](std::size_t, net::Rows) { ++ended; }});
+  EXPECT_EQ(ended, 1);
 }
 
 TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
@@ -121,6 +132,33 @@ TEST_F(ServedGenerationTest, AMistakeIsFoundBeforeTheFirstToken) {
   EXPECT_THAT(failure_with("old_weights"),
               HasSubstr("not those of the weights"));
   EXPECT_THAT(failure_with("wrong_version"), HasSubstr("weights 'old'"));
+  EXPECT_THAT(failure_with("no_version"), HasSubstr("the weights of 0 of its"));
+}
+
+TEST_F(ServedGenerationTest, SglangTakesWeightsFromAMemoryFile) {
+  ServedGeneration served(sglang(""));
+  const auto first = generate(served, "1");
+  EXPECT_EQ(first.num_samples(), 3U);
+  EXPECT_LT(gap_of(first), 1e-4);
+  change_weights();
+  EXPECT_LT(gap_of(generate(served, "2")), 1e-4);
+  EXPECT_EQ(served.take_report().restarts, 0U);
+}
+
+TEST_F(ServedGenerationTest, AMistakeOfSglangIsFoundBeforeTheFirstToken) {
+  EXPECT_THAT(failure_of(sglang("drop_tensor")),
+              HasSubstr("not those of the weights"));
+  EXPECT_THAT(failure_of(sglang("refuse_update")), HasSubstr("told to refuse"));
+  EXPECT_THAT(failure_of(sglang("old_weights")),
+              HasSubstr("not those of the weights"));
+  EXPECT_THAT(failure_of(sglang("wrong_version")), HasSubstr("weights 'old'"));
+  EXPECT_THAT(failure_of(sglang("no_version")), HasSubstr("weight_version"));
+}
+
+TEST_F(ServedGenerationTest, ASglangThatDiesIsStartedAgain) {
+  ServedGeneration served(sglang("error_then_die_at:3"));
+  EXPECT_LT(gap_of(generate(served, "1")), 1e-4);
+  EXPECT_EQ(served.take_report().restarts, 1U);
 }
 
 TEST_F(ServedGenerationTest, AProgramThatIsNoServerIsNamedWithItsLastLine) {

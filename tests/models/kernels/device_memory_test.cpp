@@ -142,7 +142,7 @@ public:
     sizes.samples_per_step = kSamples;
     sizes.max_sequence_tokens = kPrompt + kResponse;
     sizes.max_new_tokens = kResponse;
-    sizes.packs_weights
+    sizes.engine.packs_weights
       = &troupe::testing::backend_under_test() == &host_backend();
     const auto stages = plans::stage_bytes(shape_, place_.strategy);
     for (std::uint32_t i = 0; i < replica_->size(); ++i) {

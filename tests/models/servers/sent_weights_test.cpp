@@ -1,4 +1,5 @@
 // The memory file that a server takes a model from, read as the server does.
+#include "models/hf/safetensors.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/sent_weights.hpp"
 #include "net/base/sha256.hpp"
@@ -29,11 +30,13 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
   weights.take(parameters);
   const auto file = read_all(weights.path());
   ASSERT_EQ(weights.tensors().size(), parameters.shapes().size());
+  std::uint64_t num_bytes = 0;
   for (const auto& tensor : weights.tensors()) {
     const auto at = static_cast<std::size_t>(parameters.find(tensor.name));
     const auto& shape = parameters.shapes().at(at);
     const auto size
       = static_cast<std::size_t>(shape.num_elements()) * sizeof(float);
+    num_bytes += size;
     ASSERT_LE(tensor.offset + size, file.size());
     float first = 0;
     std::memcpy(&first, file.data() + tensor.offset, sizeof first);
@@ -41,6 +44,22 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
     EXPECT_EQ(tensor.sha256, net::sha256_hex(std::as_bytes(
                                std::span(file).subspan(tensor.offset, size))));
     EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
+  }
+  EXPECT_EQ(weights.num_bytes(), num_bytes);
+}
+
+TEST(SentWeights, TheFileIsASafetensorsFile) {
+  Parameters parameters(troupe::parameters(testing::small_shape()),
+                        /*trainable=*/false);
+  std::ranges::fill(parameters.plane(Plane::weight), 3.0F);
+  SentWeights weights;
+  weights.take(parameters);
+  const auto file = SafetensorsFile::open(weights.path());
+  ASSERT_EQ(file.tensors().size(), weights.tensors().size());
+  for (const auto& tensor : weights.tensors()) {
+    const auto& stored = file.at(tensor.name);
+    EXPECT_EQ(stored.shape, tensor.shape);
+    EXPECT_EQ(net::sha256_hex(stored.data), tensor.sha256);
   }
 }
 

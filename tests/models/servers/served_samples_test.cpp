@@ -23,12 +23,15 @@ net::Rows served_prompts(std::uint32_t first) {
   return rows;
 }
 
+constexpr std::int32_t end_token = 3;
+
 ServerAnswer answer_of(std::vector<std::int32_t> ids,
                        const std::string& version = "3") {
   const auto count = ids.size();
+  const bool stopped = count > 0 && ids.back() == end_token;
   return {.ids = std::move(ids),
           .logprobs = std::vector(count, -1.5F),
-          .stopped = count < 4,
+          .stopped = stopped,
           .versions = {{version, 0, count}}};
 }
 
@@ -37,6 +40,7 @@ protected:
   ServedSamplesTest() {
     batches = {
       {&first, StepId{1}, 4}, {&none, StepId{1}, 4}, {&second, StepId{1}, 4}};
+    options.stop_ids = {end_token};
     events.on_batch = [this](std::size_t batch, net::Rows rows) {
       ended.push_back(batch);
       made = std::move(rows);
@@ -77,7 +81,7 @@ TEST_F(ServedSamplesTest, EachSampleIsAskedOnceWithASeedOfItsOwn) {
   for (const auto& request : requests)
     seeds.insert(request.seed);
   EXPECT_EQ(seeds.size(), 4U);
-  open.take(requests[1], answer_of({9}));
+  open.take(requests[1], answer_of({end_token}));
   EXPECT_EQ(open.open_requests().size(), 3U); // what a restart asks again
   EXPECT_EQ(samples().open_requests().front().seed, requests.front().seed);
 }
@@ -87,14 +91,14 @@ TEST_F(ServedSamplesTest, ABatchEndsWithTheLastOfItsSamples) {
   EXPECT_THAT(ended, ElementsAre(1)); // it has no samples
   const auto requests = open.open_requests();
   open.take(requests[3], answer_of({9, 10, 11, 12}));
-  open.take(requests[0], answer_of({9}));
+  open.take(requests[0], answer_of({end_token}));
   EXPECT_THAT(ended, ElementsAre(1));
-  open.take(requests[2], answer_of({9, 10}));
+  open.take(requests[2], answer_of({9, end_token}));
   EXPECT_THAT(ended, ElementsAre(1, 2));
   EXPECT_EQ(num_ended_samples, 3);
   const auto ids = made.at("sequence_ids").as<std::int32_t>();
   EXPECT_THAT(std::vector(ids.begin(), ids.end()),
-              ElementsAre(4, 5, 9, 10, 6, 7, 8, 9, 10, 11, 12));
+              ElementsAre(4, 5, 9, end_token, 6, 7, 8, 9, 10, 11, 12));
   const auto mask = made.at("loss_mask").as<std::uint8_t>();
   EXPECT_THAT(std::vector(mask.begin(), mask.end()),
               ElementsAre(0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1));
@@ -110,12 +114,71 @@ TEST_F(ServedSamplesTest, AnAnswerThatIsNoResponseOfTheModelIsRefused) {
   EXPECT_THAT(failure_of(answer_of({})), HasSubstr("0 tokens"));
   EXPECT_THAT(failure_of(answer_of({1, 2, 3, 4, 5})), HasSubstr("not 1 to 4"));
   EXPECT_THAT(failure_of(answer_of({75})), HasSubstr("vocabulary"));
-  EXPECT_THAT(failure_of(answer_of({1}, "2")),
-              HasSubstr("weights '2', the call is for '3'"));
-  auto unsure = answer_of({1});
+  auto unsure = answer_of({end_token});
   unsure.logprobs[0] = std::nanf("");
   EXPECT_THAT(failure_of(unsure), HasSubstr("not finite"));
-  EXPECT_EQ(failure_of(answer_of({1})), "");
+  EXPECT_EQ(failure_of(answer_of({end_token})), "");
+}
+
+TEST_F(ServedSamplesTest, AnAnswerEndsByAnEndTokenOrByItsLimit) {
+  EXPECT_THAT(failure_of(answer_of({1, 2})),
+              HasSubstr("before the limit of 4"));
+  EXPECT_EQ(failure_of(answer_of({1, 2, 4, 5})), "");
+  EXPECT_EQ(failure_of(answer_of({1, 2, 4, end_token})), "");
+  EXPECT_THAT(failure_of(answer_of({1, end_token, 4, 5})),
+              HasSubstr("goes on after the end token 3"));
+  auto answer = answer_of({1, 2, 4, 5});
+  answer.stopped = true;
+  EXPECT_THAT(failure_of(answer), HasSubstr("stopped without an end token"));
+  options.ignore_eos = true;
+  EXPECT_EQ(failure_of(answer_of({1, end_token, 4, 5})), "");
+}
+
+TEST_F(ServedSamplesTest, AnEndTokenAtTheLimitEndsAResponse) {
+  batches = {{&first, StepId{1}, 1}};
+  auto open = samples();
+  const auto requests = open.open_requests();
+  auto answer = answer_of({end_token});
+  answer.stopped = false; // SGLang looks at the limit first
+  open.take(requests[0], answer);
+  open.take(requests[1], answer_of({9}));
+  const auto truncated = made.at("truncated").as<std::uint8_t>();
+  EXPECT_THAT(std::vector(truncated.begin(), truncated.end()),
+              ElementsAre(0, 1));
+}
+
+TEST_F(ServedSamplesTest, EachTokenIsOfTheWeightsOfTheCall_I4) {
+  EXPECT_THAT(failure_of(answer_of({end_token}, "2")),
+              HasSubstr("weights '2', the call is for '3'"));
+  auto answer = answer_of({1, 2, 4, 5});
+  answer.versions = {{"3", 0, 2}, {"3", 2, 4}};
+  EXPECT_EQ(failure_of(answer), "");
+  answer.versions = {{"3", 0, 2}, {"2", 2, 4}};
+  EXPECT_THAT(failure_of(answer), HasSubstr("weights '2'"));
+  answer.versions = {{"3", 0, 2}, {"3", 3, 4}};
+  EXPECT_THAT(failure_of(answer),
+              HasSubstr("the weights of 2 of its 4 tokens"));
+  answer.versions = {};
+  EXPECT_THAT(failure_of(answer),
+              HasSubstr("the weights of 0 of its 4 tokens"));
+}
+
+TEST_F(ServedSamplesTest, APromptThatFillsTheContextEndsWithoutARequest) {
+  const auto most = static_cast<std::uint32_t>(shape.context_tokens());
+  const std::vector<std::int32_t> ids(most + 2, 4);
+  net::Rows rows;
+  rows.samples = {SampleId{0}, SampleId{1}};
+  rows.add(net::make_column("prompt_ids", DType::i32, {most, 2}, ids.data()));
+  batches = {{&rows, StepId{1}, 4}};
+  auto open = samples();
+  const auto requests = open.open_requests();
+  ASSERT_EQ(requests.size(), 1U); // vLLM refuses requests for no token
+  EXPECT_EQ(num_ended_samples, 1);
+  open.take(requests.front(), answer_of({end_token}));
+  const auto truncated = made.at("truncated").as<std::uint8_t>();
+  EXPECT_THAT(std::vector(truncated.begin(), truncated.end()),
+              ElementsAre(1, 0));
+  EXPECT_EQ(made.at("sequence_ids").lengths[0], most);
 }
 
 } // namespace

@@ -118,12 +118,5 @@ TEST(VllmJson, AnUpdateListsTensorsWithTheirSums) {
   EXPECT_EQ(read_version(R"({"weight_version":"2"})"), "2");
 }
 
-TEST(VllmJson, AnErrorIsSaidInTheServersWords) {
-  EXPECT_EQ(error_sentence(R"({"error":{"message":"too long","code":400}})"),
-            "too long");
-  EXPECT_EQ(error_sentence(R"({"detail":"Not Found"})"), "Not Found");
-  EXPECT_EQ(error_sentence("Internal Server Error"), "Internal Server Error");
-}
-
 } // namespace
 } // namespace troupe::models::vllm

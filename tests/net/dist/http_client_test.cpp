@@ -133,6 +133,13 @@ TEST(HttpClient, AnAbsentServerIsAnErrorOfTheConnection) {
   EXPECT_THAT(reply.text(), HasSubstr("refused"));
 }
 
+TEST(HttpClient, PortsOfDifferentIndicesAreNeverTheSame) {
+  constexpr std::uint32_t count = 5;
+  for (std::uint32_t draw = 0; draw < 20; ++draw)
+    for (std::uint32_t index = 0; index < count; ++index)
+      EXPECT_EQ(std::stoul(free_local_port(index, count)) % count, index);
+}
+
 TEST(HttpClient, AStopEndsTheWait) {
   const EchoServer server;
   const std::atomic<bool> stop{true};

@@ -341,7 +341,7 @@ TEST(MemoryModel, PlanesAreFp32UnlessTheEngineDiffers) {
     return report_of([&](CheckCase& c) {
              c.context.shapes["actor"] = toy_shape(false);
              c.context.dtypes["actor"] = dtype;
-             c.context.sizes.stores_operands = stores_operands;
+             c.context.sizes.engine.stores_operands = stores_operands;
            })
       .devices[2]
       .resident_bytes;

@@ -3,7 +3,10 @@
 #include "plans/check/plan_check.hpp"
 
 #include "tests/support/plans/check_case.hpp"
+#include "tests/support/plans/problem_support.hpp"
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 using ::testing::HasSubstr;
 
@@ -34,6 +37,41 @@ TEST(ServerLimits, NamedServersAreOnePerDevice) {
   EXPECT_THAT(served(3, "d2"),
               HasSubstr("expected 3 devices, one per address of "
                         "rollout.servers, got 2; try strategy d3"));
+}
+
+/// Returns the report of a plan whose responses have `max_tokens`.
+PlanReport report_with(bool serves, std::int64_t max_tokens) {
+  return report_of([&](CheckCase& c) {
+    c.context.shapes["actor"] = shape_7b();
+    c.context.sizes.max_sequence_tokens = max_tokens;
+    c.context.sizes.max_new_tokens = max_tokens / 2;
+    c.context.sizes.engine = {.packs_weights = true, .serves = serves};
+  });
+}
+
+std::uint64_t generation_bytes(const PlanReport& report) {
+  const auto& tasks = report.devices.at(0).tasks;
+  return std::ranges::find(tasks, "actor_gen", &TaskMemory::task)->bytes;
+}
+
+TEST(ServerLimits, AServedCallHasNoCacheOfOurs) {
+  const auto own = report_with(false, 128);
+  EXPECT_TRUE(own.rooms.contains("actor_gen"));
+  EXPECT_GT(generation_bytes(report_with(false, 1024)), generation_bytes(own));
+  const auto served = report_with(true, 128);
+  EXPECT_FALSE(served.rooms.contains("actor_gen"));
+  EXPECT_LT(generation_bytes(served), generation_bytes(own));
+  EXPECT_GT(generation_bytes(served), 0U); // its weights are checked here
+  EXPECT_EQ(generation_bytes(report_with(true, 1024)),
+            generation_bytes(served));
+}
+
+TEST(ServerLimits, EvaluationsAreGeneratedByOurEngine) {
+  const BatchSizes sizes{.engine = {.serves = true}};
+  EXPECT_TRUE(is_served({.kind = CallKind::generate}, sizes));
+  EXPECT_FALSE(is_served({.kind = CallKind::inference}, sizes));
+  EXPECT_FALSE(
+    is_served({.kind = CallKind::generate, .evaluates = true}, sizes));
 }
 
 TEST(ServerLimits, OtherCallsAndOurOwnEngineAreNotLimited) {

@@ -7,6 +7,8 @@
 #include "tests/support/plans/problem_support.hpp"
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace troupe::plans {
 namespace {
 
@@ -184,7 +186,7 @@ TEST(EvaluationIn, APeakOfEvaluationIsNamed) {
 
 TEST(EvaluationIn, GenerationOnShardedParametersNeedsAFullCache) {
   auto problem = evaluated_problem();
-  problem.sizes.stores_operands = false;
+  problem.sizes.engine.stores_operands = false;
   auto plan = plan_apart(problem.workflow);
   const auto of_evaluation = [&](const char* strategy) {
     plan.calls["actor_train"].strategy = parse_strategy(strategy);
@@ -198,6 +200,22 @@ TEST(EvaluationIn, GenerationOnShardedParametersNeedsAFullCache) {
   const auto weights = num_parameters(shape_tiny()) * sizeof(float);
   EXPECT_NEAR(double(of_evaluation("d2z3") - of_evaluation("d2")),
               double(weights), 0.01 * double(weights));
+}
+
+TEST(EvaluationIn, HasACacheOfOursWhereServersGenerateForTraining) {
+  const auto problem = evaluated_problem();
+  auto served = problem;
+  served.sizes.engine.serves = true;
+  const auto plan = plan_apart(problem.workflow);
+  const auto own = check_plan(problem, plan);
+  const auto report = check_plan(served, plan);
+  EXPECT_FALSE(report.rooms.contains("actor_gen"));
+  EXPECT_EQ(report.rooms.at("eval_actor_gen"), own.rooms.at("eval_actor_gen"));
+  const auto task = [](const PlanReport& found) {
+    const auto& tasks = found.devices[2].tasks;
+    return *std::ranges::find(tasks, "eval_actor_gen", &TaskMemory::task);
+  };
+  EXPECT_EQ(task(report), task(own));
 }
 
 TEST(EvaluationIn, ItsSecondsAreReportedBesideThoseOfAStep) {

@@ -1,0 +1,33 @@
+// The JSON of SGLang's routes, as pure functions between our values and its
+// texts. Everything read is foreign: a text that is not what the route answers
+// is a FailureError that says which part is missing.
+#pragma once
+
+#include "models/generate/generate_options.hpp"
+#include "models/servers/server_request.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::models::sglang {
+
+/// Returns the body of POST /generate.
+std::string generate_body(const ServerRequest& request,
+                          const GenerateOptions& options);
+/// Returns the body that asks for the log-probabilities of `ids` alone.
+std::string score_body(std::span<const std::int32_t> ids);
+/// Returns the body of POST /update_weights_from_disk.
+std::string update_body(const std::string& folder, const std::string& version);
+
+/// Reads the answer to a generation. Throws FailureError (bad_input) if it
+/// contains no whole response.
+ServerAnswer read_answer(std::string_view body);
+/// Reads log-probabilities [L] of the ids, 0 at the first. Throws as above.
+std::vector<float> read_scores(std::string_view body,
+                               std::span<const std::int32_t> ids);
+/// Returns the version in the answer to GET /model_info. Throws as above.
+std::string read_version(std::string_view body);
+
+} // namespace troupe::models::sglang

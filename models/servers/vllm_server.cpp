@@ -1,0 +1,73 @@
+#include "models/servers/vllm_server.hpp"
+
+#include "models/servers/vllm_json.hpp"
+
+namespace troupe::models {
+
+void VllmServer::prepare(const RunContext& context) {
+  // one that runs already may have been made ready by an earlier run
+  ask({.target = "/init_weight_transfer_engine", .body = R"({"init_info":{}})"},
+      context);
+}
+
+net::HttpCall VllmServer::pause_call() const {
+  return {.target = "/pause?mode=keep"};
+}
+
+net::HttpCall VllmServer::resume_call() const {
+  return {.target = "/resume"};
+}
+
+/// Opens an update. One that failed at its end, in this run or in an earlier
+/// one of a server that runs longer, is open still: vLLM closes it only when a
+/// tensor is refused.
+void VllmServer::open_update(const RunContext& context) {
+  const net::HttpCall start{.target = "/start_weight_update"};
+  if (ask_in_vain(start, context))
+    return;
+  give_up_update(context);
+  ask(start, context);
+}
+
+/// Its reply says nothing: a file that does not exist is refused in either
+/// case.
+void VllmServer::give_up_update(const RunContext& context) {
+  ask_in_vain({.target = "/update_weights", .body = vllm::update_body("", {})},
+              context);
+}
+
+void VllmServer::take_weights(const SentWeights& weights,
+                              const std::string& version,
+                              const RunContext& context) {
+  open_update(context);
+  ask({.target = "/update_weights",
+       .body = vllm::update_body(weights.path(), weights.tensors())},
+      context);
+  ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
+      context);
+  require_version(vllm::read_version(
+                    ask({.target = "/weight_info", .is_get = true}, context)),
+                  version);
+}
+
+net::HttpCall VllmServer::generate_call(const ServerRequest& request,
+                                        const GenerateOptions& options) const {
+  return {.target = "/inference/v1/generate",
+          .body = vllm::generate_body(request, options)};
+}
+
+ServerAnswer VllmServer::read_answer(std::string_view body) const {
+  return vllm::read_answer(body);
+}
+
+net::HttpCall VllmServer::score_call(std::span<const std::int32_t> ids) const {
+  return {.target = "/inference/v1/generate", .body = vllm::score_body(ids)};
+}
+
+std::vector<float>
+VllmServer::read_scores(std::string_view body,
+                        std::span<const std::int32_t> ids) const {
+  return vllm::read_scores(body, ids);
+}
+
+} // namespace troupe::models

@@ -1,0 +1,156 @@
+"""Our plugin for vLLM, which this test gives the few names of torch and vLLM that
+it uses: which tensors an update may and must have, and what it refuses. With the
+real ones it runs in tests/soak/real_vllm.py."""
+import hashlib
+import importlib.util
+import json
+import math
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+
+PLUGIN = (pathlib.Path(__file__).resolve().parents[2]
+          / "models/servers/vllm_plugin/troupe_vllm.py")
+
+
+class Tensor:
+    """As much of a torch tensor as the plugin uses: bytes."""
+
+    def __init__(self, shape):
+        self.nbytes = 4 * math.prod(shape)
+        self.bytes = bytearray(self.nbytes)
+
+    def view(self, _):
+        return self
+
+    def numpy(self):
+        return self.bytes
+
+
+class Base:
+    """As much of vLLM's WeightTransferEngine."""
+
+    def __class_getitem__(cls, _):
+        return cls
+
+    def parse_update_info(self, info):
+        return self.update_info_cls(**info)
+
+
+def load_plugin():
+    loaded, reload = [], "vllm.model_executor.model_loader.reload"
+    torch = types.SimpleNamespace(
+        float32="f32", bfloat16="bf16", float16="f16", uint8="u8",
+        empty=lambda shape, dtype: Tensor(shape))
+    base = types.SimpleNamespace(
+        WeightTransferEngine=Base, WeightTransferInitInfo=object,
+        WeightTransferUpdateInfo=object)
+    modules = {
+        "torch": torch, "vllm": types.SimpleNamespace(),
+        "vllm.distributed.weight_transfer.base": base,
+        reload: types.SimpleNamespace(
+            initialize_layerwise_reload=lambda model: None,
+            finalize_layerwise_reload=lambda model, config: None)}
+    for name in list(modules):
+        while "." in name:
+            name = name.rpartition(".")[0]
+            modules.setdefault(name, types.SimpleNamespace())
+    sys.modules.update(modules)
+    spec = importlib.util.spec_from_file_location("troupe_vllm", PLUGIN)
+    plugin = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plugin)
+    return plugin, loaded
+
+
+class Plugin(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="troupe-e2e-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        self.plugin, self.loaded = load_plugin()
+
+    def engine(self, tensors, tied=False):
+        """The plugin's engine of a model whose file has {name: shape}."""
+        header, at = {"__metadata__": {"format": "pt"}}, 0
+        for name, shape in tensors.items():
+            size = 4 * math.prod(shape)
+            header[name] = {"dtype": "F32", "shape": shape,
+                            "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header).encode()
+        (self.path / "model.safetensors").write_bytes(
+            len(text).to_bytes(8, "little") + text + bytes(at))
+        engine = self.plugin.ShmEngine()
+        engine.model_config = types.SimpleNamespace(
+            model=str(self.path),
+            hf_text_config=types.SimpleNamespace(tie_word_embeddings=tied))
+        engine.model = types.SimpleNamespace(
+            load_weights=lambda tensors: self.loaded.extend(tensors))
+        engine.init_transfer_engine(None)
+        return engine
+
+    def update(self, engine, tensors, damage=False):
+        """Sends {name: shape}, the values of tensor i being bytes i; the names
+        that the model then got."""
+        memory, listed = b"", []
+        for i, (name, shape) in enumerate(tensors.items()):
+            data = bytes([i]) * (4 * math.prod(shape))
+            listed.append([name, "F32", shape, len(memory),
+                           hashlib.sha256(data).hexdigest()])
+            memory += data
+        file = self.path / "memory"
+        file.write_bytes(memory[:-1] + b"!" if damage else memory)
+        self.loaded.clear()
+        engine.start_weight_update()
+        engine.update_weights({"path": str(file), "tensors": listed})
+        engine.finish_weight_update()
+        return [name for name, _ in self.loaded]
+
+    def test_a_whole_update_is_loaded_as_it_was_sent(self):
+        whole = {"model.norm.weight": [4], "lm_head.weight": [3, 4]}
+        engine = self.engine(whole)
+        self.assertEqual(self.update(engine, whole), list(whole))
+        self.assertEqual(bytes(self.loaded[1][1].bytes), bytes([1]) * 48)
+
+    def test_a_mistake_is_named_and_loads_nothing(self):
+        whole = {"model.norm.weight": [4], "lm_head.weight": [3, 4]}
+        engine = self.engine(whole)
+        for sent, damage, words in (
+                ({"model.norm.weight": [4]}, False, "lm_head.weight: missing"),
+                (whole | {"lm_head.weight": [4, 3]}, False, "lm_head.weight: its shape"),
+                (whole | {"other": [1]}, False, "other: its shape"),
+                (whole, True, "lm_head.weight: its checksum")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.update(engine, sent, damage)
+            self.assertEqual(self.loaded, [])
+        self.assertEqual(self.update(engine, whole), list(whole))
+
+    def test_a_tied_model_may_store_a_head_that_is_not_sent(self):
+        stored = {"model.embed_tokens.weight": [3, 4], "lm_head.weight": [3, 4]}
+        sent = {"model.embed_tokens.weight": [3, 4]}
+        self.assertEqual(self.update(self.engine(stored, tied=True), sent), list(sent))
+        with self.assertRaisesRegex(ValueError, "lm_head.weight: missing"):
+            self.update(self.engine(stored), sent)
+
+    def test_what_our_models_ignore_is_not_needed(self):
+        stored = {"model.layers.0.mlp.up_proj.weight": [2, 2],
+                  "model.layers.0.self_attn.rotary_emb.inv_freq": [2],
+                  "h.0.attn.bias": [1, 2], "vision_tower.a.weight": [2],
+                  "model.layers.1.eh_proj.weight": [2, 2],
+                  "model.layers.1.mlp.up_proj.weight": [2, 2]}
+        sent = {"model.layers.0.mlp.up_proj.weight": [2, 2]}
+        self.assertEqual(self.update(self.engine(stored), sent), list(sent))
+
+    def test_names_are_those_that_the_checkpoint_uses(self):
+        for sent, stored in (
+                ("transformer.wte.weight", "wte.weight"),
+                ("model.norm.weight", "language_model.model.norm.weight"),
+                ("model.norm.weight", "model.language_model.norm.weight")):
+            engine = self.engine({stored: [4]})
+            self.assertEqual(self.update(engine, {sent: [4]}), [stored])
+
+
+if __name__ == "__main__":
+    unittest.main()
