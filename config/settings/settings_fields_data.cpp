@@ -116,7 +116,17 @@ void add_data(FieldTable& table) {
                           const char* sentence) -> Field& {
     return table.add("data", key, &Settings::data, member, sentence);
   };
-  add("train", &D::train, "JSONL file of training rows.").required();
+  table
+    .add(
+      "data.train",
+      [](Settings& settings, const std::string&) -> Slot {
+        return &settings.data;
+      },
+      "Training rows: a file of JSON lines (.jsonl, .jsonl.gz), a list of such "
+      "files, or a mixture, [{path: a.jsonl, weight: 0.7}, ...]. Weights decide "
+      "how often a file's rows come, whatever its size; without weights each row "
+      "comes once an epoch.")
+    .required();
   add("fields", &D::fields,
       "Maps the names Troupe knows (prompt, completion, chosen, ...) to "
       "columns, or to templates such as \"{question} Answer:\". `margin` of "

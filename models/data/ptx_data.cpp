@@ -23,7 +23,7 @@ std::vector<std::uint32_t> tokens_of_rows(const Dataset& rows) {
 
 DatasetOptions ptx_options(const Settings& settings) {
   DatasetOptions options = train_options(settings);
-  options.file = settings.data.ptx;
+  options.files = {settings.data.ptx};
   options.kind = DataKind::sft;
   options.fields = {}; // those of data.train
   options.max_tokens

@@ -4,6 +4,7 @@
 #include "actors/worker_base/worker_context.hpp"
 #include "config/base/error.hpp"
 #include "config/model/hf_dropout.hpp"
+#include "config/settings/data_files.hpp"
 #include "models/data/dataset.hpp"
 #include "models/data/ptx_data.hpp"
 #include "models/data/sample_rows.hpp"
@@ -68,7 +69,7 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .expected = fmt::format("a column for key '{}', which workflow {} "
                                  "reads and no call writes",
                                  key, workflow.name),
-         .got = fmt::format("rows of {} without it", settings.data.train),
+         .got = fmt::format("rows of {} without it", train_text(settings.data)),
          .hint = fmt::format("data.fields.{}=COLUMN", key)});
 }
 

@@ -1,0 +1,32 @@
+// Files of rows in other forms as files of JSON lines: what is compressed
+// becomes, once, a plain file in the user's cache, and all that reads rows maps
+// it and reads it by position as any other. Line i of the plain file is line i
+// of the original, so messages name the file that the user named.
+#pragma once
+
+#include "config/settings/settings.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace troupe::models {
+
+/// How a file stores rows.
+enum class RowFormat : std::uint8_t { json_lines, gzip };
+/// Returns the format by a file's first bytes.
+RowFormat row_format(std::string_view head);
+
+/// Returns the name of the plain file: "train.jsonl" for "train.jsonl.gz".
+std::string plain_name(const std::filesystem::path& file);
+
+/// Returns a file of JSON lines with the rows of `file`: itself if it is one or
+/// cannot be read. Throws ConfigError that names `file` if it cannot be
+/// converted, FailureError (io) if the cache cannot be written.
+std::filesystem::path plain_rows(const std::filesystem::path& file);
+
+/// Returns the settings with the plain files in place of those of data.train,
+/// data.ptx and eval.data: what workers read.
+Settings with_plain_rows(Settings settings);
+
+} // namespace troupe::models
