@@ -107,8 +107,8 @@ std::string_view without_endings(std::string_view name) {
 std::string metric_word(std::string_view text) {
   std::string word(text);
   for (char& letter : word)
-    if (std::isalnum(static_cast<unsigned char>(letter)) == 0
-        && letter != '_' && letter != '-' && letter != '.')
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_'
+        && letter != '-' && letter != '.')
       letter = '_';
   return word;
 }

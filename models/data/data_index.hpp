@@ -1,6 +1,6 @@
 // Result of reading every row of the data files: the locations of usable rows,
-// file after file, and a report. A run writes it to a file (RUN/data.index), which its workers and
-// later starts map instead of reading all rows again.
+// file after file, and a report. A run writes it to a file (RUN/data.index),
+// which its workers and later starts map instead of reading all rows again.
 //
 // A file is used only if magic, version, length, checksum and key are right.
 // The key is a text that names everything on which the index depends (the data

@@ -61,8 +61,8 @@ struct Dataset::State {
   /// it was when the file was indexed.
   std::string text(std::uint32_t index_of_row) const {
     const auto& indexed = row(index_of_row);
-    auto text = files[file_of(index_of_row)].text.read(
-      indexed.line.begin, indexed.line.size_bytes);
+    auto text = files[file_of(index_of_row)].text.read(indexed.line.begin,
+                                                       indexed.line.size_bytes);
     if (row_hash(text) != indexed.hash)
       has_changed(place(index_of_row));
     return text;

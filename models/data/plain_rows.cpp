@@ -70,8 +70,7 @@ fs::path plain_rows(const fs::path& file) {
                             .name = plain_name(file)};
   return cached_file(row_cache_folder(file.string()), source,
                      [&](const fs::path& target) {
-                       log::data.info(
-                         fmt::format("unpacks {}", file.string()));
+                       log::data.info(fmt::format("unpacks {}", file.string()));
                        unpack(file, target);
                      });
 }

@@ -36,8 +36,8 @@ struct FileSum {
 FileSum sum_of(const fs::path& file) {
   const MappedFile map(file);
   const auto bytes = map.bytes();
-  const auto sum = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()),
-                             bytes.size());
+  const auto sum
+    = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   return {bytes.size(), static_cast<std::uint32_t>(sum)};
 }
 
@@ -75,8 +75,7 @@ void make_file(const fs::path& file, const CachedSource& source,
                const MakeFile& make) {
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
-  const fs::path unfinished
-    = file.string() + fmt::format(".new{}", ::getpid());
+  const fs::path unfinished = file.string() + fmt::format(".new{}", ::getpid());
   try {
     make(unfinished);
     const auto sum = sum_of(unfinished);
@@ -100,8 +99,7 @@ void make_file(const fs::path& file, const CachedSource& source,
 } // namespace
 
 fs::path cached_path(const fs::path& cache, const CachedSource& source) {
-  return cache / fmt::format("{:016x}", text_hash(source.source))
-         / source.name;
+  return cache / fmt::format("{:016x}", text_hash(source.source)) / source.name;
 }
 
 fs::path cached_file(const fs::path& cache, const CachedSource& source,

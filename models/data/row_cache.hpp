@@ -10,7 +10,7 @@
 
 namespace troupe::models {
 
-/// What a cached file is made of.
+/// The source that a cached file is made of.
 struct CachedSource {
   std::string source; ///< full path or URL
   std::string state;  ///< changes with its contents: size, time, ETag

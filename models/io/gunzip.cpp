@@ -18,12 +18,12 @@ constexpr int window_of_gzip = 15 + 16; // largest window; 16: gzip's header
 
 [[noreturn]] void no_whole_gzip(const std::string& file,
                                 const std::string& got) {
-  throw ConfigError({.place = {file, 0},
-                     .path = "",
-                     .expected = "a whole gzip file",
-                     .got = got,
-                     .hint = "another copy; `gunzip -t '" + file
-                             + "'` checks one"});
+  throw ConfigError(
+    {.place = {file, 0},
+     .path = "",
+     .expected = "a whole gzip file",
+     .got = got,
+     .hint = "another copy; `gunzip -t '" + file + "'` checks one"});
 }
 
 class Inflater {

@@ -16,7 +16,7 @@ struct ResponseSource {
   const Dataset& data;
   const Tokenizer& tokenizer;
   std::vector<std::string> files; ///< of the data set, for messages
-  std::string requester; ///< call and step, see RewardItem
+  std::string requester;          ///< call and step, see RewardItem
   StepId step;
   std::vector<std::uint32_t> rows; ///< rows of data, in the step's order
   std::uint32_t samples_per_row = 1;

@@ -70,10 +70,10 @@ void add_sources(const PreparedRun& run, TextTable& table) {
     const auto all = static_cast<double>(run.data.num_rows);
     const auto rows = sources->usable()[i];
     const auto part = weights > 0 ? files[i].weight / weights : rows / all;
-    table.row(
-      {"  from " + sources->names()[i], fmt::format("{:.1f} %", 100 * part),
-       fmt::format("{} rows, {:.2f} passes an epoch", rows,
-                   part * all / rows)});
+    table.row({"  from " + sources->names()[i],
+               fmt::format("{:.1f} %", 100 * part),
+               fmt::format("{} rows, {:.2f} passes an epoch", rows,
+                           part * all / rows)});
   }
 }
 
@@ -108,8 +108,7 @@ std::string batch_table(const PreparedRun& run) {
   TextTable table({"batch", ">", ""});
   table.row(
     {"rows a step", std::to_string(rows),
-     fmt::format("of {} in {}", run.data.num_rows,
-                 train_text(settings.data))});
+     fmt::format("of {} in {}", run.data.num_rows, train_text(settings.data))});
   add_sources(run, table);
   table.row({"samples a step", std::to_string(samples),
              run.work.workflow.samples_are_prompts

@@ -22,10 +22,10 @@ namespace troupe::runtime {
 
 /// data.train, opened, and what it is trained with.
 struct RunData {
-  RunRows rows;                                ///< empty for `convert`
-  std::uint64_t num_rows = 0;                  ///< usable rows
-  std::uint64_t bad_rows = 0;                  ///< skipped rows
-  std::optional<models::PtxTokens> texts = {}; ///< of data.ptx
+  RunRows rows;                                   ///< empty for `convert`
+  std::uint64_t num_rows = 0;                     ///< usable rows
+  std::uint64_t bad_rows = 0;                     ///< skipped rows
+  std::optional<models::PtxTokens> texts = {};    ///< of data.ptx
   std::optional<models::SourceRows> sources = {}; ///< of several files
 };
 

@@ -60,8 +60,8 @@ bool only_shows(const plans::Call& call) {
 std::string train_mark(const Settings& settings) {
   std::string marks;
   for (const auto& file : train_files(settings.data))
-    marks += (marks.empty() ? "" : ", ")
-             + file_mark(models::plain_rows(file.path));
+    marks
+      += (marks.empty() ? "" : ", ") + file_mark(models::plain_rows(file.path));
   return marks;
 }
 
