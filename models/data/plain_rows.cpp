@@ -3,6 +3,7 @@
 #include "config/base/atomic_file.hpp"
 #include "config/base/log.hpp"
 #include "config/settings/data_files.hpp"
+#include "models/data/parquet_rows.hpp"
 #include "models/data/row_cache.hpp"
 #include "models/io/gunzip.hpp"
 #include "models/io/mapped_file.hpp"
@@ -48,30 +49,39 @@ void unpack(const fs::path& file, const fs::path& target) {
 
 } // namespace
 
-RowFormat row_format(std::string_view head) {
-  return is_gzip(head) ? RowFormat::gzip : RowFormat::json_lines;
+RowFormat row_format(std::string_view head, const fs::path& file) {
+  if (is_gzip(head))
+    return RowFormat::gzip;
+  return is_parquet(head) || file.extension() == ".parquet"
+           ? RowFormat::parquet
+           : RowFormat::json_lines;
 }
 
 std::string plain_name(const fs::path& file) {
   auto name = file.filename();
-  if (name.extension() == ".gz")
-    name.replace_extension();
-  return name.extension() == ".jsonl" ? name.string()
-                                      : name.string() + ".jsonl";
+  for (const char* ending : {".gz", ".parquet", ".jsonl"})
+    if (name.extension() == ending)
+      name.replace_extension();
+  return name.string() + ".jsonl";
 }
 
 fs::path plain_rows(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)
-      || row_format(head_of(file)) == RowFormat::json_lines)
+  if (!fs::is_regular_file(file, ignored))
     return file; // opening it says what is wrong with it
+  const auto format = row_format(head_of(file), file);
+  if (format == RowFormat::json_lines)
+    return file;
   const CachedSource source{.source = fs::absolute(file).string(),
                             .state = state_of(file),
                             .name = plain_name(file)};
   return cached_file(row_cache_folder(file.string()), source,
                      [&](const fs::path& target) {
-                       log::data.info(fmt::format("unpacks {}", file.string()));
-                       unpack(file, target);
+                       log::data.info("makes JSON lines of " + file.string());
+                       if (format == RowFormat::gzip)
+                         unpack(file, target);
+                       else
+                         write_parquet_rows(file, target);
                      });
 }
 

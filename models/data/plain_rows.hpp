@@ -1,5 +1,5 @@
 // Files of rows in other forms as files of JSON lines: what is compressed
-// becomes, once, a plain file in the user's cache, and all that reads rows maps
+// or a table becomes, once, a plain file in the user's cache, and all that reads rows maps
 // it and reads it by position as any other. Line i of the plain file is line i
 // of the original, so messages name the file that the user named.
 #pragma once
@@ -13,11 +13,13 @@
 namespace troupe::models {
 
 /// How a file stores rows.
-enum class RowFormat : std::uint8_t { json_lines, gzip };
-/// Returns the format by a file's first bytes.
-RowFormat row_format(std::string_view head);
+enum class RowFormat : std::uint8_t { json_lines, gzip, parquet };
+/// Returns the format by a file's first bytes; what is named .parquet is meant
+/// to be one.
+RowFormat row_format(std::string_view head, const std::filesystem::path& file);
 
-/// Returns the name of the plain file: "train.jsonl" for "train.jsonl.gz".
+/// Returns the name of the plain file: "train.jsonl" for "train.jsonl.gz" and
+/// "train.parquet".
 std::string plain_name(const std::filesystem::path& file);
 
 /// Returns a file of JSON lines with the rows of `file`: itself if it is one or
