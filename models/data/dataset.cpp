@@ -18,6 +18,13 @@ namespace troupe::models {
 
 namespace {
 
+/// Returns true for OWNER/NAME, as data sets of the Hub are called.
+bool is_hub_name(const std::string& path) {
+  return std::ranges::count(path, '/') == 1 && !path.starts_with('/')
+         && !path.ends_with('/')
+         && !std::filesystem::path(path).has_extension();
+}
+
 [[noreturn]] void has_changed(const Place& place) {
   throw ConfigError({.place = place,
                      .path = "",
@@ -161,20 +168,22 @@ Dataset::Dataset(std::shared_ptr<const State> state)
   : state_(std::move(state)) {}
 
 void require_data_file(const Settings& settings) {
-  const auto refuse = [&](const std::string& got) {
+  const auto refuse = [&](const std::string& got, const std::string& hint) {
     throw ConfigError({.place = place_of(settings, "data.train"),
                        .path = "data.train",
                        .expected = "a file of JSON lines",
                        .got = got,
-                       .hint = ""});
+                       .hint = hint});
   };
   const auto files = train_files(settings.data);
   if (files.empty())
-    refuse("nothing");
-  std::error_code ignored;
+    refuse("nothing", "");
   for (const auto& file : files)
-    if (!std::filesystem::is_regular_file(file.path, ignored))
-      refuse("'" + file.path + "', which is no file");
+    if (!is_data_file(file.path))
+      refuse("'" + file.path + "', which is no file",
+             is_hub_name(file.path)
+               ? "hf://datasets/" + file.path + "/FILE for one of the Hub"
+               : "");
 }
 
 Dataset Dataset::open(const Settings& settings, const Tokenizer& tokenizer,

@@ -1,9 +1,11 @@
 #include "models/data/plain_rows.hpp"
 
 #include "config/base/atomic_file.hpp"
+#include "config/base/error.hpp"
 #include "config/base/log.hpp"
 #include "config/settings/data_files.hpp"
 #include "models/data/parquet_rows.hpp"
+#include "models/data/remote_file.hpp"
 #include "models/data/row_cache.hpp"
 #include "models/io/gunzip.hpp"
 #include "models/io/mapped_file.hpp"
@@ -65,7 +67,9 @@ std::string plain_name(const fs::path& file) {
   return name.string() + ".jsonl";
 }
 
-fs::path plain_rows(const fs::path& file) {
+namespace {
+
+fs::path plain_rows_here(const fs::path& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored))
     return file; // opening it says what is wrong with it
@@ -83,6 +87,25 @@ fs::path plain_rows(const fs::path& file) {
                        else
                          write_parquet_rows(file, target);
                      });
+}
+
+} // namespace
+
+bool is_data_file(const fs::path& file) {
+  std::error_code ignored;
+  return is_remote_file(file.string()) || fs::is_regular_file(file, ignored);
+}
+
+fs::path plain_rows(const fs::path& file) {
+  const auto name = file.string();
+  if (!is_remote_file(name))
+    return plain_rows_here(file);
+  const auto fetched = fetched_file(name);
+  try {
+    return plain_rows_here(fetched);
+  } catch (const ConfigError& error) {
+    throw ConfigError(Place{name, 0}, error.what());
+  }
 }
 
 Settings with_plain_rows(Settings settings) {

@@ -83,8 +83,7 @@ RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow) {
   for (const auto& value : workflow.carried)
     inputs["carried " + value.name] = fmt::format("{}", value.initial);
   inputs[data_file_input] = train_mark(settings);
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(settings.data.ptx, ignored))
+  if (models::is_data_file(settings.data.ptx))
     inputs["the file of data.ptx"]
       = file_mark(models::plain_rows(settings.data.ptx));
   return inputs;

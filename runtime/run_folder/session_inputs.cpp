@@ -6,6 +6,7 @@
 #include "config/model/hf_dropout.hpp"
 #include "config/settings/data_files.hpp"
 #include "models/data/dataset.hpp"
+#include "models/data/plain_rows.hpp"
 #include "models/data/ptx_data.hpp"
 #include "models/data/sample_rows.hpp"
 #include "models/hf/hf_folder.hpp"
@@ -118,8 +119,7 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   const auto& file = settings.eval.data;
   if (file.empty())
     return;
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored))
+  if (!models::is_data_file(file))
     throw ConfigError({.place = place_of(settings, "eval.data"),
                        .path = "eval.data",
                        .expected = "a file of JSON lines",
