@@ -1,6 +1,7 @@
 #include "actors/user/reward_work.hpp"
 
 #include "actors/worker_base/call_options.hpp"
+#include "config/settings/data_files.hpp"
 #include "models/rewards/reward_rows.hpp"
 #include "models/rewards/rewarders.hpp"
 
@@ -9,6 +10,20 @@
 #include <algorithm>
 
 namespace troupe::actors {
+
+namespace {
+
+/// Returns the names of the files that responses are to, for messages.
+std::vector<std::string> file_names(const Settings& settings, bool evaluates) {
+  if (evaluates)
+    return {settings.eval.data};
+  std::vector<std::string> names;
+  for (const auto& file : train_files(settings.data))
+    names.push_back(file.path);
+  return names;
+}
+
+} // namespace
 
 bool has_rewards(const plans::Workflow& workflow) {
   return std::ranges::count(workflow.calls, rewards_fn, &plans::Call::fn) > 0;
@@ -32,7 +47,7 @@ models::ResponseSource RewardWork::source(const plans::Call& call,
   return {
     .data = evaluates ? worker_.data.evaluation() : worker_.data.dataset(),
     .tokenizer = worker_.data.tokenizer(),
-    .file = evaluates ? settings.eval.data : settings.data.train,
+    .files = file_names(settings, evaluates),
     .requester = fmt::format("{} of step {}", call.name, step_number(step)),
     .step = step,
     .rows = worker_.data.rows_of(call, step),

@@ -4,6 +4,7 @@
 #include "actors/worker_base/sample_log.hpp"
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
+#include "config/settings/data_files.hpp"
 #include "models/data/ptx_data.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/records/evaluation.hpp"
@@ -78,7 +79,10 @@ const models::Dataset& WorkerData::dataset() {
   std::call_once(dataset_.opened, [this] {
     const auto threads = static_cast<std::uint32_t>(models::compute_threads());
     auto settings = settings_here();
-    settings.data.train = run_.files->local(settings.data.train);
+    auto files = train_files(settings.data);
+    for (auto& file : files)
+      file.path = run_.files->local(file.path).string();
+    set_train_files(settings.data, std::move(files));
     dataset_.value.emplace(open_dataset(
       settings, run_.workflow,
       {.index_file = run_.files->local(run_.folder / models::data_index_file),
@@ -143,10 +147,10 @@ std::vector<std::uint32_t> WorkerData::rows_of(const plans::Call& call,
     std::iota(rows.begin(), rows.end(), 0U);
     return rows;
   }
-  const auto num_rows = dataset().size();
+  const auto& usable = dataset().report().usable;
   const std::lock_guard lock{order_mutex_};
   if (!order_)
-    order_ = models::data_order(run_.settings, num_rows);
+    order_ = models::data_order(run_.settings, usable);
   return order_->batch(step.value);
 }
 

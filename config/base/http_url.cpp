@@ -20,13 +20,19 @@ bool is_port(std::string_view text) {
 } // namespace
 
 std::optional<HttpUrl> parse_http_url(const std::string& text) {
-  constexpr std::string_view scheme = "http://";
-  if (!text.starts_with(scheme) || text.find_first_of(" \t\r\n") != text.npos)
+  constexpr std::string_view plain = "http://";
+  constexpr std::string_view over_tls = "https://";
+  const bool secure = text.starts_with(over_tls);
+  if (!(secure || text.starts_with(plain))
+      || text.find_first_of(" \t\r\n") != text.npos)
     return std::nullopt;
-  const auto rest = text.substr(scheme.size());
+  const auto rest = text.substr(secure ? over_tls.size() : plain.size());
   const auto slash = std::min(rest.find_first_of("/?"), rest.size());
   auto host = rest.substr(0, slash);
-  HttpUrl url{.host = {}, .port = "80", .target = rest.substr(slash)};
+  HttpUrl url{.host = {},
+              .port = secure ? "443" : "80",
+              .target = rest.substr(slash),
+              .secure = secure};
   if (!url.target.starts_with('/'))
     url.target.insert(0, "/");
   const auto colon = host.rfind(':');

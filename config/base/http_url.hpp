@@ -1,4 +1,4 @@
-// The address of a plain HTTP server, split into its parts.
+// The address of an HTTP server, plain or over TLS, split into its parts.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@ namespace troupe {
 
 struct HttpUrl {
   std::string host;   ///< without brackets if an IPv6 address
-  std::string port;   ///< default "80"
+  std::string port;   ///< default "80", of https "443"
   std::string target; ///< default "/"
+  bool secure = false; ///< https
 };
 
-/// Parses http://HOST[:PORT][/PATH]; nullopt for anything else.
+/// Parses http[s]://HOST[:PORT][/PATH]; nullopt for anything else.
 std::optional<HttpUrl> parse_http_url(const std::string& text);
 
 } // namespace troupe

@@ -112,7 +112,7 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "eval_strategy", "eval.every"},
   {"TRL", "evaluation_strategy", "eval.every"},
   {"TRL", "eval_on_start", "eval.at_start"},
-  {"TRL", "dataset_name", "data.train (a JSONL file)"},
+  {"TRL", "dataset_name", "data.train (a file, or hf://datasets/NAME/FILE)"},
   {"TRL", "dataset_train_split", "data.train (a file a split)"},
   {"TRL", "dataset_test_split", "eval.data (a file a split)"},
   {"TRL", "dataset_text_field", "data.fields: {text: COLUMN}"},

@@ -1,4 +1,5 @@
 // Checks of settings as a whole (declared in settings_schema.hpp).
+#include "config/settings/data_files.hpp"
 #include "config/settings/engine_checks.hpp"
 #include "config/settings/loss_checks.hpp"
 #include "config/settings/mistakes.hpp"
@@ -227,7 +228,7 @@ void check_sizes(const Settings& settings, const Place& whole) {
 }
 
 void check_data(const Settings& settings, const Place& whole) {
-  if (settings.data.train.empty())
+  if (train_files(settings.data).empty())
     throw ConfigError({.place = first_place(settings, {"data.train"}, whole),
                        .path = "data.train",
                        .expected = "a JSONL file",

@@ -110,13 +110,28 @@ void add_optimizer(FieldTable& table) {
     .at_least(0);
 }
 
+void add_train(FieldTable& table) {
+  table
+    .add(
+      "data.train",
+      [](Settings& settings, const std::string&) -> Slot {
+        return &settings.data;
+      },
+      "Training rows: a file (.jsonl, .jsonl.gz, .parquet; a path, or an address with https://, s3:// or hf://), a list of such "
+      "files, or a mixture, [{path: a.jsonl, weight: 0.7}, ...]. Weights "
+      "decide "
+      "how often a file's rows come, whatever its size; without weights each "
+      "row "
+      "comes once an epoch.")
+    .required();
+}
+
 void add_data(FieldTable& table) {
   using D = DataSettings;
   auto add = [&]<class T>(const char* key, T D::*member,
                           const char* sentence) -> Field& {
     return table.add("data", key, &Settings::data, member, sentence);
   };
-  add("train", &D::train, "JSONL file of training rows.").required();
   add("fields", &D::fields,
       "Maps the names Troupe knows (prompt, completion, chosen, ...) to "
       "columns, or to templates such as \"{question} Answer:\". `margin` of "
@@ -171,6 +186,7 @@ std::vector<Field> make_model_and_data_fields() {
   add_models(table);
   add_optimizer(table);
   add_lora(table);
+  add_train(table);
   add_data(table);
   return std::move(table.fields);
 }

@@ -309,7 +309,7 @@ void add_reward(FieldTable& table) {
   add("function", &R::function, "The function in reward.file.")
     .needs("reward.kind", {"python"});
   add("url", &R::url, "Where to POST the rows, one a request.")
-    .shaped("http://HOST[:PORT][/PATH] (https through a proxy of yours)",
+    .shaped("http://HOST[:PORT][/PATH], or https://",
             [](const std::string& text) {
               return text.empty() || parse_http_url(text).has_value();
             })

@@ -25,13 +25,13 @@ struct PlanSlot {
   bool* is_inline;
 };
 
-/// Pointer to a field's value.
+/// Pointer to a field's value; that of data.train is the files of `data`.
 using Slot
   = std::variant<bool*, int*, std::uint64_t*, float*, double*, std::string*,
                  std::optional<int>*, std::optional<double>*, ClipRatio*,
                  std::array<double, 2>*, std::vector<std::string>*,
                  std::map<std::string, std::string>*,
-                 std::map<std::string, double>*, PlanSlot>;
+                 std::map<std::string, double>*, DataSettings*, PlanSlot>;
 
 /// Numbers that a field accepts.
 struct NumberRange {

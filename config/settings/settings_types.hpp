@@ -87,8 +87,16 @@ struct ModelSettings {
   int ema_every = 1;               ///< in updates of the tracked role
 };
 
+/// A file of data.train, and how often its rows come beside those of others.
+struct DataSource {
+  std::string path;
+  double weight = 0; ///< 0: none is given
+  bool operator==(const DataSource&) const = default;
+};
+
 struct DataSettings {
-  std::string train;
+  std::string train;               ///< one file; empty with several
+  std::vector<DataSource> sources; ///< several files, or those with weights
   std::map<std::string, std::string> fields;
   std::string chat = "auto";        ///< auto | true | false
   int batch_size = 64;              ///< rows of the data file per step

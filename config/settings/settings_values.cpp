@@ -1,6 +1,7 @@
 // Conversion of setting values to and from YAML (declared in
 // settings_schema.hpp).
 #include "config/base/did_you_mean.hpp"
+#include "config/settings/data_files.hpp"
 #include "config/settings/settings_schema.hpp"
 
 #include <fmt/format.h>
@@ -261,6 +262,7 @@ std::string expected_text(const Field& field) {
       [](std::map<std::string, double>*) -> std::string {
         return "a mapping of names to numbers";
       },
+      [](DataSettings*) -> std::string { return "a file or a list of them"; },
       [](PlanSlot) -> std::string {
         return "auto, a preset, a plan file or a mapping";
       }},
@@ -304,6 +306,7 @@ void read_value(const Field& field, Settings& settings, const std::string& role,
         read_map(reader, *value,
                  [&](const YamlNode& item) { return reader.number(item); });
       },
+      [&](DataSettings* data) { read_train_files(node, path, *data); },
       [&](PlanSlot plan) { read_plan(reader, plan); }},
     field.slot(settings, role));
 }
@@ -370,6 +373,7 @@ YamlNode value_node(const Field& field, const Settings& settings,
       [&](std::map<std::string, double>* value) {
         return text_map(*value, number_node);
       },
+      [](DataSettings* data) { return train_files_node(*data); },
       [&](PlanSlot plan) {
         return *plan.is_inline ? parse_yaml(*plan.text, "plan")
                                : scalar_node(*plan.text);

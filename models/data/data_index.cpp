@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char index_magic[8] = {'T', 'R', 'P', 'I', 'N', 'D', 'E', 'X'};
-constexpr std::uint32_t index_version = 3;
+constexpr std::uint32_t index_version = 4;
 
 /// Start of the file; followed by the text (key and report as JSON), padded
 /// with blanks to whole lines, then the lines of the usable rows.
@@ -61,7 +61,9 @@ std::string index_text(const std::string& key, const DatasetReport& report) {
                   {"unlearned_turns", report.unlearned_turns},
                   {"longest", report.longest},
                   {"longest_line", report.longest_line},
-                  {"messages", report.messages}};
+                  {"longest_file", report.longest_file},
+                  {"messages", report.messages},
+                  {"usable", report.usable}};
   auto text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   constexpr auto unit = sizeof(IndexedRow);
   text.resize((text.size() + unit - 1) / unit * unit, ' ');
@@ -82,7 +84,9 @@ std::optional<DatasetReport> parse_index_text(std::string_view text,
     .unlearned_turns = json.at("unlearned_turns").get<std::uint64_t>(),
     .longest = json.at("longest").get<std::size_t>(),
     .longest_line = json.at("longest_line").get<int>(),
-    .messages = json.at("messages").get<std::vector<std::string>>()};
+    .longest_file = json.at("longest_file").get<std::uint32_t>(),
+    .messages = json.at("messages").get<std::vector<std::string>>(),
+    .usable = json.at("usable").get<std::vector<std::uint32_t>>()};
 }
 
 /// Parts of a file whose header, length and checksum are right.
@@ -129,6 +133,24 @@ std::optional<MappedFile> map_readable(const std::filesystem::path& file) {
 std::uint32_t row_hash(std::string_view text) {
   const auto hash = text_hash(text);
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+void DatasetReport::append(const DatasetReport& next,
+                           std::uint32_t usable_rows) {
+  rows += next.rows;
+  bad_rows += next.bad_rows;
+  overlong_rows += next.overlong_rows;
+  truncated_rows += next.truncated_rows;
+  unlearned_turns += next.unlearned_turns;
+  if (next.longest > longest) {
+    longest = next.longest;
+    longest_line = next.longest_line;
+    longest_file = static_cast<std::uint32_t>(usable.size());
+  }
+  for (const auto& message : next.messages)
+    if (messages.size() < most_messages)
+      messages.push_back(message);
+  usable.push_back(usable_rows);
 }
 
 DataIndex::DataIndex(std::vector<IndexedRow> rows, DatasetReport report)

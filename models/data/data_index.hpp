@@ -1,6 +1,6 @@
-// Result of reading every row of a data file: the locations of usable rows, and
-// a report. A run writes it to a file (RUN/data.index), which its workers and
-// later starts map instead of reading all rows again.
+// Result of reading every row of the data files: the locations of usable rows,
+// file after file, and a report. A run writes it to a file (RUN/data.index),
+// which its workers and later starts map instead of reading all rows again.
 //
 // A file is used only if magic, version, length, checksum and key are right.
 // The key is a text that names everything on which the index depends (the data
@@ -25,7 +25,8 @@ namespace troupe::models {
 inline constexpr const char* data_index_file = "data.index";
 
 struct DatasetReport {
-  std::uint64_t rows = 0; ///< in the file
+  static constexpr std::size_t most_messages = 5;
+  std::uint64_t rows = 0; ///< in all files
   std::uint64_t bad_rows = 0;
   std::uint64_t overlong_rows = 0; ///< left out
   std::uint64_t truncated_rows = 0;
@@ -35,7 +36,12 @@ struct DatasetReport {
   std::uint64_t unlearned_turns = 0;
   std::size_t longest = 0;           ///< tokens of the longest usable row
   int longest_line = 0;              ///< line of that row
+  std::uint32_t longest_file = 0;    ///< number of its file, from 0
   std::vector<std::string> messages; ///< for the first bad rows
+  std::vector<std::uint32_t> usable; ///< rows of each file
+
+  /// Adds the report of the next file, of whose rows so many are usable.
+  void append(const DatasetReport& next, std::uint32_t usable_rows);
 };
 
 /// A usable row: its location in the file, its number of tokens, and a hash of

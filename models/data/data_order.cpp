@@ -1,6 +1,7 @@
 #include "models/data/data_order.hpp"
 
 #include "config/base/error.hpp"
+#include "config/settings/data_files.hpp"
 #include "config/settings/settings.hpp"
 #include "models/data/philox.hpp"
 
@@ -48,6 +49,16 @@ DataOrder::DataOrder(std::uint32_t num_rows, std::uint32_t batch_rows,
   TROUPE_CHECK(num_rows > 0 && batch_rows > 0, "nothing to put in order");
 }
 
+DataOrder::DataOrder(Mixture mixture, std::uint32_t batch_rows)
+  : num_rows_(mixture.num_rows()),
+    batch_rows_(batch_rows),
+    seed_(0),
+    shuffle_(false),
+    num_epochs_(0),
+    mixture_(std::move(mixture)) {
+  TROUPE_CHECK(batch_rows > 0, "nothing to put in order");
+}
+
 std::vector<std::uint32_t> DataOrder::batch(std::uint64_t step) {
   std::vector<std::uint32_t> rows;
   for (std::uint32_t i = 0; i < batch_rows_; ++i) {
@@ -55,6 +66,10 @@ std::vector<std::uint32_t> DataOrder::batch(std::uint64_t step) {
     const std::uint64_t epoch = position / num_rows_;
     if (num_epochs_ > 0 && epoch >= num_epochs_)
       break;
+    if (mixture_) {
+      rows.push_back(mixture_->row_at(position));
+      continue;
+    }
     const auto place = static_cast<std::uint32_t>(position % num_rows_);
     rows.push_back(shuffle_ ? order_of(epoch)[place] : place);
   }
@@ -73,13 +88,34 @@ const std::vector<std::uint32_t>& DataOrder::order_of(std::uint64_t epoch) {
   return cached_order_;
 }
 
+namespace {
+
+std::uint32_t batch_rows_of(const Settings& settings) {
+  return static_cast<std::uint32_t>(settings.data.batch_size
+                                    * settings.algorithm.group.rounds);
+}
+
+} // namespace
+
 DataOrder data_order(const Settings& settings, std::uint32_t num_rows) {
-  return {num_rows,
-          static_cast<std::uint32_t>(settings.data.batch_size
-                                     * settings.algorithm.group.rounds),
-          settings.run.seed, settings.data.shuffle,
+  return {num_rows, batch_rows_of(settings), settings.run.seed,
+          settings.data.shuffle,
           // a command reads its file once
           is_command_workflow(settings.workflow) ? 1U : 0U};
+}
+
+DataOrder data_order(const Settings& settings,
+                     const std::vector<std::uint32_t>& usable) {
+  const auto files = train_files(settings.data);
+  if (!is_mixture(files))
+    return data_order(settings,
+                      std::accumulate(usable.begin(), usable.end(), 0U));
+  TROUPE_CHECK(files.size() == usable.size(), "rows of other files");
+  std::vector<MixedFile> mixed;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    mixed.push_back({usable[i], files[i].weight});
+  return {Mixture(std::move(mixed), settings.run.seed, settings.data.shuffle),
+          batch_rows_of(settings)};
 }
 
 } // namespace troupe::models

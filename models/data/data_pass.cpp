@@ -13,7 +13,7 @@ namespace troupe::models::internal {
 
 namespace {
 
-constexpr std::size_t bad_row_messages = 5;
+constexpr auto bad_row_messages = DatasetReport::most_messages;
 /// Rows that a thread takes at once: few enough for frequent progress reports
 /// and threads that end together, enough to make taking them cheap.
 constexpr std::size_t rows_at_once = 256;

@@ -2,18 +2,28 @@
 
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
+#include "config/settings/data_files.hpp"
 #include "config/settings/workflow_traits.hpp"
 #include "models/data/data_pass.hpp"
+#include "models/data/plain_rows.hpp"
 #include "models/data/sample_reader.hpp"
 #include "models/io/jsonl.hpp"
 #include "models/io/row_text_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace troupe::models {
 
 namespace {
+
+/// Returns true for OWNER/NAME, as data sets of the Hub are called.
+bool is_hub_name(const std::string& path) {
+  return std::ranges::count(path, '/') == 1 && !path.starts_with('/')
+         && !path.ends_with('/')
+         && !std::filesystem::path(path).has_extension();
+}
 
 [[noreturn]] void has_changed(const Place& place) {
   throw ConfigError({.place = place,
@@ -27,25 +37,39 @@ namespace {
 } // namespace
 
 struct Dataset::State {
+  struct File {
+    std::string name; ///< as the user named it
+    RowTextFile text;
+    std::uint32_t end = 0; ///< of its rows among those of all files
+  };
+
   DataKind kind;
-  std::string file_name;
   internal::SampleReader reader;
-  RowTextFile file;
+  std::vector<File> files;
   DataIndex index;
   bool has_margin = false;
+
+  std::uint32_t file_of(std::uint32_t index_of_row) const {
+    const auto at
+      = std::ranges::upper_bound(files, index_of_row, {}, &File::end);
+    TROUPE_CHECK(at != files.end(), "row of another data set");
+    return static_cast<std::uint32_t>(at - files.begin());
+  }
 
   const IndexedRow& row(std::uint32_t index_of_row) const {
     TROUPE_CHECK(index_of_row < index.rows().size(), "row of another data set");
     return index.rows()[index_of_row];
   }
   Place place(std::uint32_t index_of_row) const {
-    return {file_name, static_cast<int>(row(index_of_row).line.number)};
+    return {files[file_of(index_of_row)].name,
+            static_cast<int>(row(index_of_row).line.number)};
   }
   /// Returns the row's text in the file. Throws ConfigError if it is not what
   /// it was when the file was indexed.
   std::string text(std::uint32_t index_of_row) const {
     const auto& indexed = row(index_of_row);
-    auto text = file.read(indexed.line.begin, indexed.line.size_bytes);
+    auto text = files[file_of(index_of_row)].text.read(indexed.line.begin,
+                                                       indexed.line.size_bytes);
     if (row_hash(text) != indexed.hash)
       has_changed(place(index_of_row));
     return text;
@@ -96,13 +120,26 @@ net::Column pack_column(const char* key, DType dtype,
                                       : "rows as the README shows them"});
 }
 
-DataIndex index_of(const DatasetOptions& options,
+/// Reads all rows of the files, whose plain rows are in `plain`.
+DataIndex index_of(const std::vector<std::filesystem::path>& plain,
+                   const DatasetOptions& options,
                    const internal::SampleReader& reader,
                    const DatasetOpening& opening) {
-  const MappedFile all(options.file);
-  return internal::read_all_rows(
-    JsonLines::view(all.text(), options.file.string(), options.first_rows),
-    reader, options, opening);
+  std::vector<IndexedRow> rows;
+  DatasetReport report;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const auto name = options.files[i].string();
+    const MappedFile all(plain[i]);
+    const auto part = internal::read_all_rows(
+      JsonLines::view(all.text(), name, options.first_rows), reader, options,
+      opening);
+    if (part.rows().empty())
+      nothing_usable(name, part.report());
+    rows.insert(rows.end(), part.rows().begin(), part.rows().end());
+    report.append(part.report(),
+                  static_cast<std::uint32_t>(part.rows().size()));
+  }
+  return {std::move(rows), std::move(report)};
 }
 
 } // namespace
@@ -110,7 +147,8 @@ DataIndex index_of(const DatasetOptions& options,
 DatasetOptions train_options(const Settings& settings) {
   const DataSettings& data = settings.data;
   DatasetOptions options;
-  options.file = data.train;
+  for (const auto& file : train_files(data))
+    options.files.emplace_back(file.path);
   options.kind = workflow_data(settings.workflow);
   options.fields = data.fields;
   options.places = settings.places;
@@ -130,12 +168,22 @@ Dataset::Dataset(std::shared_ptr<const State> state)
   : state_(std::move(state)) {}
 
 void require_data_file(const Settings& settings) {
-  const std::string& file = settings.data.train;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored))
-    throw ConfigError(ConfigError::Parts{
-      place_of(settings, "data.train"), "data.train", "a file of JSON lines",
-      file.empty() ? "nothing" : "'" + file + "', which is no file", ""});
+  const auto refuse = [&](const std::string& got, const std::string& hint) {
+    throw ConfigError({.place = place_of(settings, "data.train"),
+                       .path = "data.train",
+                       .expected = "a file of JSON lines",
+                       .got = got,
+                       .hint = hint});
+  };
+  const auto files = train_files(settings.data);
+  if (files.empty())
+    refuse("nothing", "");
+  for (const auto& file : files)
+    if (!is_data_file(file.path))
+      refuse("'" + file.path + "', which is no file",
+             is_hub_name(file.path)
+               ? "hf://datasets/" + file.path + "/FILE for one of the Hub"
+               : "");
 }
 
 Dataset Dataset::open(const Settings& settings, const Tokenizer& tokenizer,
@@ -146,17 +194,26 @@ Dataset Dataset::open(const Settings& settings, const Tokenizer& tokenizer,
 
 Dataset Dataset::open(const DatasetOptions& options, const Tokenizer& tokenizer,
                       const DatasetOpening& opening) {
+  TROUPE_CHECK(!options.files.empty(), "a data set has a file");
   internal::SampleReader reader(options, tokenizer);
-  RowTextFile file(options.file);
+  std::vector<std::filesystem::path> plain;
+  std::vector<State::File> files;
+  for (const auto& file : options.files) {
+    plain.push_back(plain_rows(file));
+    files.push_back({file.string(), RowTextFile(plain.back())});
+  }
   auto kept = opening.index_file.empty()
                 ? std::nullopt
                 : DataIndex::map(opening.index_file, opening.index_key);
-  auto index = kept ? std::move(*kept) : index_of(options, reader, opening);
-  if (index.rows().empty())
-    nothing_usable(options.file.string(), index.report());
-  return Dataset(std::make_shared<const State>(State{
-    options.kind, options.file.string(), std::move(reader), std::move(file),
-    std::move(index), options.fields.contains("margin")}));
+  auto index
+    = kept ? std::move(*kept) : index_of(plain, options, reader, opening);
+  const auto& usable = index.report().usable;
+  TROUPE_CHECK(usable.size() == files.size(), "an index of other files");
+  for (std::size_t i = 0; i < files.size(); ++i)
+    files[i].end = usable[i] + (i == 0 ? 0 : files[i - 1].end);
+  return Dataset(std::make_shared<const State>(
+    State{options.kind, std::move(reader), std::move(files), std::move(index),
+          options.fields.contains("margin")}));
 }
 
 bool Dataset::was_read() const {
@@ -184,8 +241,20 @@ DataKind Dataset::kind() const {
   return state_->kind;
 }
 
-const std::string& Dataset::file() const {
-  return state_->file_name;
+std::string Dataset::file() const {
+  std::string names;
+  for (const auto& file : state_->files)
+    names += (names.empty() ? "" : ", ") + file.name;
+  return names;
+}
+
+std::uint32_t Dataset::file_of(std::uint32_t row) const {
+  return state_->file_of(row);
+}
+
+Place Dataset::longest_place() const {
+  const auto& found = report();
+  return {state_->files.at(found.longest_file).name, found.longest_line};
 }
 
 net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,

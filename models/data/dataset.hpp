@@ -1,4 +1,4 @@
-// Rows of a JSONL file as samples: prompts for generation, sequences with a
+// Rows of JSONL files as samples: prompts for generation, sequences with a
 // loss mask for SFT, pairs for preference training, texts for scoring. Opening
 // reads and checks every row once (so a bad row stops a run before it starts)
 // but keeps only their locations and hashes; rows are tokenized again when a
@@ -46,14 +46,15 @@ using troupe::DataKind;
 enum class ChatUse : std::uint8_t { automatic, always, never };
 
 struct DatasetOptions {
-  std::filesystem::path file;
+  /// Files as the user named them; their rows follow each other.
+  std::vector<std::filesystem::path> files;
   DataKind kind = DataKind::prompts;
   std::map<std::string, std::string> fields; ///< `data.fields`
   std::map<std::string, Place> places;       ///< of settings, for messages
   /// Prefix of "NAME=COLUMN" for `fields`, for messages.
   std::string fields_word = "data.fields.";
   ChatUse chat = ChatUse::automatic;
-  std::size_t first_rows = 0; ///< reads only these rows of the file; 0: all
+  std::size_t first_rows = 0; ///< reads only these rows of each file; 0: all
   int max_tokens = 0;         ///< per prompt, or per sequence; 0: no limit
   std::string overlong = DataSettings{}.overlong; ///< skip | truncate | error
   std::string on_bad_row = DataSettings{}.on_bad_row; ///< error | skip
@@ -115,7 +116,12 @@ public:
   std::uint32_t num_tokens(std::uint32_t row) const;
   const DatasetReport& report() const;
   DataKind kind() const;
-  const std::string& file() const; ///< for messages
+  /// Returns the names of the files, for messages: "a.jsonl, b.jsonl".
+  std::string file() const;
+  /// Returns the number of the file, in the order of the options, with a row.
+  std::uint32_t file_of(std::uint32_t row) const;
+  /// Returns the place of the longest usable row.
+  Place longest_place() const;
 
   /// Returns the samples of the rows, n per row: row i gets the ids [first +
   /// i*n, first + (i+1)*n). As everything that reads rows, throws ConfigError
@@ -134,7 +140,7 @@ private:
   std::shared_ptr<const State> state_;
 };
 
-/// Throws ConfigError that names `data.train` unless it is a file.
+/// Throws ConfigError that names `data.train` unless all of it are files.
 void require_data_file(const Settings& settings);
 
 /// Logs how many rows were left out or cut, what the first bad one is, and how

@@ -1,8 +1,8 @@
 #include "models/data/ptx_data.hpp"
 
 #include "config/base/error.hpp"
+#include "models/data/plain_rows.hpp"
 
-#include <filesystem>
 #include <utility>
 
 namespace troupe::models {
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> tokens_of_rows(const Dataset& rows) {
 
 DatasetOptions ptx_options(const Settings& settings) {
   DatasetOptions options = train_options(settings);
-  options.file = settings.data.ptx;
+  options.files = {settings.data.ptx};
   options.kind = DataKind::sft;
   options.fields = {}; // those of data.train
   options.max_tokens
@@ -34,8 +34,7 @@ DatasetOptions ptx_options(const Settings& settings) {
 
 Dataset open_ptx(const Settings& settings, const Tokenizer& tokenizer,
                  const DatasetOpening& opening) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(settings.data.ptx, ignored))
+  if (!is_data_file(settings.data.ptx))
     throw ConfigError({.place = place_of(settings, "data.ptx"),
                        .path = "data.ptx",
                        .expected = "a file of JSON lines",

@@ -25,7 +25,7 @@ std::string_view without_extension(std::string_view file) {
 /// Refuses other frequent formats, naming the command that converts them.
 void refuse_other_formats(std::string_view text, const std::string& file) {
   const std::string target = std::string(without_extension(file)) + ".jsonl";
-  if (text.starts_with("PAR1") || file.ends_with(".parquet"))
+  if (text.starts_with("PAR1"))
     not_json_lines(file, "a Parquet file",
                    "python3 -c \"import pandas; pandas.read_parquet('" + file
                      + "').to_json('" + target

@@ -140,7 +140,7 @@ std::vector<std::size_t> in_sample_order(const net::Rows& rows) {
 
 DatasetOptions evaluation_options(const Settings& settings) {
   DatasetOptions options = train_options(settings);
-  options.file = settings.eval.data;
+  options.files = {settings.eval.data};
   return options;
 }
 

@@ -41,7 +41,7 @@ std::vector<RewardItem> reward_items(const ResponseSource& source,
        .data_source = std::move(text.data_source),
        .extra_info = std::move(text.extra_info),
        .num_tokens = static_cast<std::uint32_t>(response.size()),
-       .place = {source.file, text.line}});
+       .place = {source.files.at(source.data.file_of(row)), text.line}});
   }
   return items;
 }

@@ -15,8 +15,8 @@ class Tokenizer;
 struct ResponseSource {
   const Dataset& data;
   const Tokenizer& tokenizer;
-  std::string file;      ///< data set's file, for messages
-  std::string requester; ///< call and step, see RewardItem
+  std::vector<std::string> files; ///< of the data set, for messages
+  std::string requester;          ///< call and step, see RewardItem
   StepId step;
   std::vector<std::uint32_t> rows; ///< rows of data, in the step's order
   std::uint32_t samples_per_row = 1;

@@ -1,5 +1,7 @@
-// One connection to a plain HTTP server, opened when needed and kept while it
-// works: what rewards by URL and servers that generate have in common.
+// One connection to an HTTP server, plain or over TLS, opened when needed and
+// kept while it works: what rewards by URL and servers that generate have in
+// common. Over TLS the server's certificate must be of the host's name and
+// signed by one that this host trusts: OpenSSL's, or those of SSL_CERT_FILE.
 #pragma once
 
 #include "config/base/http_url.hpp"
@@ -7,10 +9,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace troupe::net {
@@ -51,9 +55,15 @@ public:
                                          HttpClock::time_point deadline);
 
 private:
-  boost::asio::awaitable<void> exchange(const HttpCall& call, HttpReply& reply);
+  boost::asio::awaitable<void> open(HttpReply& reply);
+  template <class Stream>
+  boost::asio::awaitable<void> exchange(Stream& stream, const HttpCall& call,
+                                        HttpReply& reply);
+
+  using TlsStream = boost::asio::ssl::stream<boost::beast::tcp_stream&>;
 
   boost::beast::tcp_stream stream_;
+  std::optional<TlsStream> tls_; ///< over stream_, while it is open; https
   const HttpUrl& url_;
   const boost::asio::ip::tcp::resolver::results_type& hosts_;
   boost::beast::flat_buffer buffer_;

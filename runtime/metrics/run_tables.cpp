@@ -3,6 +3,7 @@
 #include "actors/worker_base/call_options.hpp"
 #include "config/settings/changed_settings.hpp"
 #include "config/settings/conventions.hpp"
+#include "config/settings/data_files.hpp"
 #include "plans/schedule/slice_versions.hpp"
 #include "plans/weights/replicas.hpp"
 #include "runtime/base/human_text.hpp"
@@ -55,6 +56,27 @@ std::string micro_batch_text(const plans::Placement& placement) {
            : "auto";
 }
 
+/// Adds a line per file where there are several: its rows, and how often each
+/// of them comes in as many rows as all files have.
+void add_sources(const PreparedRun& run, TextTable& table) {
+  const auto& sources = run.data.sources;
+  if (!sources)
+    return;
+  const auto files = train_files(run.work.settings.data);
+  double weights = 0;
+  for (const auto& file : files)
+    weights += file.weight;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto all = static_cast<double>(run.data.num_rows);
+    const auto rows = sources->usable()[i];
+    const auto part = weights > 0 ? files[i].weight / weights : rows / all;
+    table.row({"  from " + sources->names()[i],
+               fmt::format("{:.1f} %", 100 * part),
+               fmt::format("{} rows, {:.2f} passes an epoch", rows,
+                           part * all / rows)});
+  }
+}
+
 /// Shortens a plan or a list of texts, which may be long; config.yaml has all
 /// of it.
 std::string shown(const std::string& value) {
@@ -86,7 +108,8 @@ std::string batch_table(const PreparedRun& run) {
   TextTable table({"batch", ">", ""});
   table.row(
     {"rows a step", std::to_string(rows),
-     fmt::format("of {} in {}", run.data.num_rows, settings.data.train)});
+     fmt::format("of {} in {}", run.data.num_rows, train_text(settings.data))});
+  add_sources(run, table);
   table.row({"samples a step", std::to_string(samples),
              run.work.workflow.samples_are_prompts
                ? fmt::format("rows x rollout.n = {}", settings.rollout.n)

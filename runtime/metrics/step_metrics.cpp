@@ -110,7 +110,8 @@ Json number_json(const std::string& name, double value) {
     return {};
   const bool counted
     = std::find(counted_metrics.begin(), counted_metrics.end(), name)
-      != counted_metrics.end();
+        != counted_metrics.end()
+      || name.starts_with("data/rows/");
   if (counted && value == std::floor(value))
     return static_cast<std::int64_t>(value);
   return value;

@@ -92,6 +92,16 @@ void name_lag(const PreparedRun& run, const actors::StepReport& report,
   }
 }
 
+/// Adds the rows that each file of data.train gave to the step.
+void name_sources(const PreparedRun& run, StepId step, StepMetrics& metrics) {
+  const auto& sources = run.data.sources;
+  if (!sources)
+    return;
+  const auto counts = sources->of_step(step.value);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    metrics.set("data/rows/" + sources->names()[i], counts[i]);
+}
+
 } // namespace
 
 StepMetrics name_step(const PreparedRun& run,
@@ -106,6 +116,7 @@ StepMetrics name_step(const PreparedRun& run,
       metrics.set(value.metric, report.carried.at(value.name));
   metrics.set("training/epoch", report.epoch);
   metrics.set("data/bad_rows", static_cast<double>(run.data.bad_rows));
+  name_sources(run, report.step, metrics);
   if (run.attempt.restarts > 0) {
     metrics.set("training/restarts", run.attempt.restarts);
     metrics.set("training/lost_steps", run.attempt.lost_steps);

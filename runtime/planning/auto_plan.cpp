@@ -2,6 +2,7 @@
 
 #include "config/base/clock.hpp"
 #include "config/base/error.hpp"
+#include "config/base/user_cache.hpp"
 #include "plans/cost/plan_problem.hpp"
 #include "plans/search/staleness.hpp"
 #include "plans/simulate/simulator.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <iterator>
 
 namespace troupe::runtime {
@@ -158,13 +158,8 @@ bool cache_profile(const MachineProfile& profile) try {
 }
 
 fs::path cached_hardware_file() {
-  const auto* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0')
-    return fs::path(cache) / "troupe" / "hardware.yaml";
-  const auto* home = std::getenv("HOME");
-  return home == nullptr || *home == '\0'
-           ? fs::path{}
-           : fs::path(home) / ".cache" / "troupe" / "hardware.yaml";
+  const auto cache = user_cache_folder();
+  return cache.empty() ? fs::path{} : cache / "hardware.yaml";
 }
 
 ChosenPlan search_for_run(const Settings& settings,

@@ -42,6 +42,9 @@ RunData open_data(const PlannedWork& work, const RunInputs& inputs) {
                         RunFolder(run_folder_of(work.settings)));
   data.num_rows = data.rows.data->size();
   data.bad_rows = data.rows.data->report().bad_rows;
+  models::SourceRows sources(work.settings, data.rows.data->report().usable);
+  if (!sources.is_one())
+    data.sources = std::move(sources);
   return data;
 }
 

@@ -6,6 +6,7 @@
 
 #include "actors/master/step_report.hpp"
 #include "models/data/ptx_data.hpp"
+#include "models/data/source_rows.hpp"
 #include "runtime/prepare/planned_work.hpp"
 #include "runtime/prepare/run_attempt.hpp"
 #include "runtime/prepare/run_mode.hpp"
@@ -21,10 +22,11 @@ namespace troupe::runtime {
 
 /// data.train, opened, and what it is trained with.
 struct RunData {
-  RunRows rows;                                ///< empty for `convert`
-  std::uint64_t num_rows = 0;                  ///< usable rows
-  std::uint64_t bad_rows = 0;                  ///< skipped rows
-  std::optional<models::PtxTokens> texts = {}; ///< of data.ptx
+  RunRows rows;                                   ///< empty for `convert`
+  std::uint64_t num_rows = 0;                     ///< usable rows
+  std::uint64_t bad_rows = 0;                     ///< skipped rows
+  std::optional<models::PtxTokens> texts = {};    ///< of data.ptx
+  std::optional<models::SourceRows> sources = {}; ///< of several files
 };
 
 /// Range of steps, numbered since the run's first attempt.

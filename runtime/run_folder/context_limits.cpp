@@ -96,7 +96,7 @@ void check_row_lengths(const Settings& settings,
   const auto& report = dataset.report();
   if (std::cmp_less_equal(report.longest, room.for_rows()))
     return;
-  throw ConfigError({.place = {dataset.file(), report.longest_line},
+  throw ConfigError({.place = dataset.longest_place(),
                      .path = workflow.samples_are_prompts ? "prompt" : "",
                      .expected = fmt::format("at most {} tokens, {}",
                                              room.for_rows(), room.sentence()),
@@ -111,7 +111,7 @@ void check_whole_rows(const ModelShape& shape, const std::string& role,
   if (std::cmp_less_equal(report.longest, tokens))
     return;
   throw ConfigError(
-    {.place = {dataset.file(), report.longest_line},
+    {.place = dataset.longest_place(),
      .path = "",
      .expected = fmt::format("at most {} tokens, the positions of {} "
                              "(max_position_embeddings of its config.json)",

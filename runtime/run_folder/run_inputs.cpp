@@ -2,6 +2,8 @@
 
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "config/base/error.hpp"
+#include "config/settings/data_files.hpp"
+#include "models/data/plain_rows.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -53,6 +55,16 @@ bool only_shows(const plans::Call& call) {
   return call.kind == plans::CallKind::function && call.writes.empty();
 }
 
+/// Returns the marks of the plain rows of each file: how they are compressed
+/// does not matter.
+std::string train_mark(const Settings& settings) {
+  std::string marks;
+  for (const auto& file : train_files(settings.data))
+    marks
+      += (marks.empty() ? "" : ", ") + file_mark(models::plain_rows(file.path));
+  return marks;
+}
+
 } // namespace
 
 std::string file_mark(const std::filesystem::path& file) {
@@ -70,10 +82,10 @@ RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow) {
       inputs["calls." + call.name] = call_text(call);
   for (const auto& value : workflow.carried)
     inputs["carried " + value.name] = fmt::format("{}", value.initial);
-  inputs[data_file_input] = file_mark(settings.data.train);
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(settings.data.ptx, ignored))
-    inputs["the file of data.ptx"] = file_mark(settings.data.ptx);
+  inputs[data_file_input] = train_mark(settings);
+  if (models::is_data_file(settings.data.ptx))
+    inputs["the file of data.ptx"]
+      = file_mark(models::plain_rows(settings.data.ptx));
   return inputs;
 }
 

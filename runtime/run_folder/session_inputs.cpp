@@ -4,7 +4,9 @@
 #include "actors/worker_base/worker_context.hpp"
 #include "config/base/error.hpp"
 #include "config/model/hf_dropout.hpp"
+#include "config/settings/data_files.hpp"
 #include "models/data/dataset.hpp"
+#include "models/data/plain_rows.hpp"
 #include "models/data/ptx_data.hpp"
 #include "models/data/sample_rows.hpp"
 #include "models/hf/hf_folder.hpp"
@@ -68,7 +70,7 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .expected = fmt::format("a column for key '{}', which workflow {} "
                                  "reads and no call writes",
                                  key, workflow.name),
-         .got = fmt::format("rows of {} without it", settings.data.train),
+         .got = fmt::format("rows of {} without it", train_text(settings.data)),
          .hint = fmt::format("data.fields.{}=COLUMN", key)});
 }
 
@@ -117,8 +119,7 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   const auto& file = settings.eval.data;
   if (file.empty())
     return;
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored))
+  if (!models::is_data_file(file))
     throw ConfigError({.place = place_of(settings, "eval.data"),
                        .path = "eval.data",
                        .expected = "a file of JSON lines",

@@ -15,7 +15,7 @@ actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
     return {};
   const auto& dataset = basis.run.data.rows.data;
   TROUPE_CHECK(dataset, "a run that reads data has opened it");
-  const auto order = models::data_order(settings, dataset->size());
+  const auto order = models::data_order(settings, dataset->report().usable);
   return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
 }
 

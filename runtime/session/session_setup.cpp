@@ -1,7 +1,9 @@
 #include "runtime/session/session_setup.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "config/settings/data_files.hpp"
 #include "config/settings/workflow_file.hpp"
+#include "models/data/plain_rows.hpp"
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/launch/launch_command.hpp"
 #include "runtime/run_folder/build_identity.hpp"
@@ -22,7 +24,8 @@ actors::JoinReply make_join_reply(const RunBasis& basis) {
   actors::JoinReply join_reply;
   join_reply.incarnation = basis.incarnation;
   join_reply.run_id = basis.run_id;
-  join_reply.settings_yaml = print_settings(run.work.settings);
+  join_reply.settings_yaml
+    = print_settings(models::with_plain_rows(run.work.settings));
   join_reply.plan_yaml = plans::print(run.work.plan);
   join_reply.data_key = run.data.rows.key;
   if (run.steps.snapshot_every > 0 || run.attempt.snapshot)
@@ -86,14 +89,15 @@ actors::FileShare make_file_share(const RunBasis& basis,
 
 actors::FilesSetup make_files_setup(const RunBasis& basis) {
   const RunAttempt& attempt = basis.run.attempt;
-  const Settings& settings = basis.run.work.settings;
+  const auto settings = models::with_plain_rows(basis.run.work.settings);
   actors::FilesSetup setup;
   setup.run_folder = attempt.folder;
   setup.must_be_shared = settings.cluster.shared_files == "true";
   setup.incarnation = basis.incarnation;
-  setup.read = {settings.data.train,  settings.data.ptx,
-                settings.eval.data,   settings.run.replay,
+  setup.read = {settings.data.ptx, settings.eval.data, settings.run.replay,
                 settings.reward.file, RunFolder(attempt.folder).index_file()};
+  for (const auto& file : train_files(settings.data))
+    setup.read.emplace_back(file.path);
   for (const auto& role : basis.workflow.roles)
     setup.read.emplace_back(settings.models.at(role.name).path);
   for (const auto& load : load_specs(basis)) {

@@ -365,8 +365,8 @@ for line in sys.stdin:
                      "reward.file", "none.py")
         self.refused(self.rewarded("process"), 2, "reward.command")
         self.refused(self.rewarded("http"), 2, "reward.url")
-        self.refused(self.rewarded("http", "reward.url=https://a/b"), 2,
-                     "reward.url", "http://HOST", "https://a/b")
+        self.refused(self.rewarded("http", "reward.url=ftp://a/b"), 2,
+                     "reward.url", "http://HOST", "ftp://a/b")
         self.refused(self.rewarded("http", "reward.url=http://127.0.0.1:1/r",
                                    "reward.timeout_s=0.5"),
                      2, "reward.url", "refused")

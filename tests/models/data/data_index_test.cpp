@@ -28,6 +28,8 @@ protected:
     report.unlearned_turns = 3;
     report.longest = 31;
     report.longest_line = 9;
+    report.longest_file = 1;
+    report.usable = {1, 1};
     report.messages = {"rows.jsonl:2: \xFF"};
     DataIndex({{{0, 10, 1}, 7}, {{2'000'000'000'000, 12, 9}, 31}}, report)
       .write(file(), "key");
@@ -66,6 +68,8 @@ TEST_F(DataIndexFile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(report.unlearned_turns, 3U);
   EXPECT_EQ(report.longest, 31U);
   EXPECT_EQ(report.longest_line, 9);
+  EXPECT_EQ(report.longest_file, 1U);
+  EXPECT_THAT(report.usable, ElementsAre(1, 1));
   EXPECT_THAT(report.messages, ElementsAre(HasSubstr("rows.jsonl:2: ")));
 }
 

@@ -306,7 +306,7 @@ TEST_F(DatasetFile, AMissingMappedColumnIsABadRow) {
 TEST_F(DatasetFile, OtherFormatsAreAnsweredWithTheirConversion) {
   write_text(folder_ / "x.parquet", "PAR1....PAR1");
   DatasetOptions given;
-  given.file = folder_ / "x.parquet";
+  given.files = {folder_ / "x.parquet"};
   EXPECT_THAT(complaint(given), HasSubstr("a Parquet file"));
   EXPECT_THAT(complaint(given), HasSubstr("read_parquet"));
   EXPECT_THAT(complaint(given), HasSubstr("x.jsonl"));
@@ -344,7 +344,7 @@ TEST(GoldenDataset, ReadsProblemsThroughFieldMapping) {
   const Tokenizer tokenizer
     = Tokenizer::load(golden_folder() / "tokenizers/bpe_qwen2");
   DatasetOptions options;
-  options.file = file;
+  options.files = {file};
   options.fields = {{"prompt", "{question} End with '#### <number>'."},
                     {"ground_truth", "answer"}};
   options.max_tokens = 400;
@@ -374,7 +374,7 @@ TEST(GoldenDataset, ReadsPreferencePairs) {
   const Tokenizer tokenizer
     = Tokenizer::load(golden_folder() / "tokenizers/bpe_gpt2");
   DatasetOptions options;
-  options.file = file;
+  options.files = {file};
   options.kind = DataKind::preference;
   const Dataset data = Dataset::open(options, tokenizer);
   EXPECT_EQ(data.size(), testing::lines_of(file));

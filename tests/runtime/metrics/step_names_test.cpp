@@ -114,6 +114,20 @@ TEST(StepNames, ThroughputIsTokensPerSecondAndDevice) {
   EXPECT_DOUBLE_EQ(*name_step(run, report).find("perf/throughput"), 1000);
 }
 
+TEST(StepNames, RowsOfEachFileOfAMixtureAreCounted) {
+  auto run = recomputing_ppo();
+  EXPECT_FALSE(name_step(run, {}).find("data/rows/math")) << "of one file";
+  auto& settings = run.work.settings;
+  settings.data.batch_size = 8;
+  settings.data.sources = {{"math.jsonl", 3}, {"code.jsonl.gz", 1}};
+  run.data.sources.emplace(settings, std::vector<std::uint32_t>{50, 20});
+  actors::StepReport report;
+  report.step = StepId{4};
+  const auto metrics = name_step(run, report);
+  EXPECT_EQ(metrics.find("data/rows/math"), 6);
+  EXPECT_EQ(metrics.find("data/rows/code"), 2);
+}
+
 TEST(StepNames, TextsOfPtxCountInTheThroughput) {
   auto run = recomputing_ppo();
   auto& settings = run.work.settings;

@@ -106,7 +106,7 @@ TEST(ContextLimits, ALongRowIsRefusedWithItsLine) {
                       << "\n";
   test::write_tiny_model(folder.path());
   models::DatasetOptions options;
-  options.file = file;
+  options.files = {file};
   const auto rows = models::Dataset::open(
     options, models::Tokenizer::load_if_any(folder.path()));
   const auto settings = grpo_settings({"rollout.max_new_tokens=12"});

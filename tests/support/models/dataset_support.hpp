@@ -8,6 +8,7 @@
 #include "tests/support/models/io_support.hpp"
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,13 @@ inline models::Tokenizer letters() {
 
 class DatasetFile : public ::testing::Test {
 protected:
+  DatasetFile() { // what is made of rows is removed with them
+    ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+  }
   models::DatasetOptions options(DataKind kind, const std::string& text) {
     write_text(folder_ / "rows.jsonl", text);
     models::DatasetOptions options;
-    options.file = folder_ / "rows.jsonl";
+    options.files = {folder_ / "rows.jsonl"};
     options.kind = kind;
     return options;
   }
