@@ -49,7 +49,8 @@ struct Sequence {
   TokenLimits limits;
   std::int64_t fed = 0; ///< tokens in the cache
   std::int32_t slot = -1;
-  bool stopped = false; ///< by an end token or a stop text
+  std::uint32_t draw = 0; ///< names the noise, see Turn
+  bool stopped = false;   ///< by an end token or a stop text
   /// Index of the first of the adjacent sequences with the same prompt.
   std::size_t group = 0;
   std::optional<StopTexts::Watch> watch; ///< if there are stop texts
@@ -69,11 +70,10 @@ std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
 
-/// Begins the next turn of `s`, whose tokens are now `ids`. Those of them in
-/// the cache stay fed. Throws FailureError{bad_input} for ids that do not begin
-/// with its prompt or are outside the vocabulary.
-void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
-                std::int64_t max_new_tokens, std::int64_t vocab_size);
+/// Begins the next turn of `s`. Those of its tokens in the cache stay fed.
+/// Throws FailureError{bad_input} for ids that do not begin with its prompt,
+/// unless they may, or are outside the vocabulary.
+void begin_turn(Sequence& s, Turn turn, std::int64_t vocab_size);
 TurnEnd turn_end(const Sequence& s);
 
 /// Records `count` tokens that were given.
