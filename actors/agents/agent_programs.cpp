@@ -1,5 +1,6 @@
 #include "actors/agents/agent_programs.hpp"
 
+#include "actors/protocol/ask.hpp"
 #include "config/base/log.hpp"
 #include "net/base/defaults.hpp"
 #include "net/child_programs/child_log.hpp"

@@ -11,6 +11,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr unsigned not_found = 404;
+constexpr unsigned our_mistake = 500;
 constexpr unsigned unavailable = 503;
 
 constexpr const char* event_stream = "text/event-stream";
@@ -79,6 +80,8 @@ void AgentSession::next() {
       begin(request);
     } catch (const models::ApiError& error) {
       request.answer(error_response(error));
+    } catch (const std::exception& error) { // as a model without texts
+      request.answer(error_response({error.what(), "", our_mistake}));
     }
   }
 }

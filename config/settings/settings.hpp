@@ -5,6 +5,7 @@
 
 #include "config/base/duration.hpp"
 #include "config/base/error.hpp"
+#include "config/settings/agent_settings.hpp"
 #include "config/settings/settings_types.hpp"
 #include "config/settings/user_sections.hpp"
 
@@ -22,6 +23,7 @@ struct Settings {
   DataSettings data;
   RolloutSettings rollout;
   AlgorithmSettings algorithm;
+  AgentSettings agents;
   RewardSettings reward;
   EvalSettings eval;
   std::string plan = "auto"; ///< auto, a preset, a file, or YAML text
