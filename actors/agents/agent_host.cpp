@@ -1,5 +1,6 @@
 #include "actors/agents/agent_host.hpp"
 
+#include "actors/worker_base/worker_context.hpp"
 #include "models/agents/api_error.hpp"
 
 #include <fmt/format.h>
@@ -31,13 +32,12 @@ std::string new_key() {
 
 } // namespace
 
-AgentCounts& AgentCounts::operator+=(const AgentCounts& more) {
+void AgentCounts::add(const AgentCounts& more) {
   sessions += more.sessions;
   failed += more.failed;
   retries += more.retries;
   answers += more.answers;
   unused_answers += more.unused_answers;
-  return *this;
 }
 
 void AgentHost::start() {
@@ -74,7 +74,7 @@ void AgentHost::dismiss(const std::string& key) {
 
 void AgentHost::count(const AgentCounts& more) {
   const std::lock_guard lock(mutex_);
-  counts_ += more;
+  counts_.add(more);
 }
 
 AgentCounts AgentHost::take_counts() {
@@ -97,6 +97,17 @@ void AgentHost::handle(const net::ApiCall& call,
        "program",
        "", unauthorized}));
   session->handle(call, answer);
+}
+
+std::shared_ptr<AgentHost> make_agent_host(const WorkerContext& worker) {
+  const auto& agents = agents_of(worker.run.settings);
+  if (agents.command.empty())
+    return nullptr;
+  const auto port = agents.port ? static_cast<std::uint32_t>(*agents.port)
+                                    + worker.worker.value
+                                : 0U;
+  return std::make_shared<AgentHost>(worker.who,
+                                     static_cast<std::uint16_t>(port));
 }
 
 } // namespace troupe::actors

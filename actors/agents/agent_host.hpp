@@ -10,6 +10,8 @@
 
 namespace troupe::actors {
 
+struct WorkerContext;
+
 /// Numbers of sessions for metrics.
 struct AgentCounts {
   std::uint64_t sessions = 0;
@@ -18,7 +20,7 @@ struct AgentCounts {
   std::uint64_t answers = 0;
   std::uint64_t unused_answers = 0; ///< not in the branch that is trained on
 
-  AgentCounts& operator+=(const AgentCounts& more);
+  void add(const AgentCounts& more);
 };
 
 class AgentHost {
@@ -53,5 +55,8 @@ private:
   AgentCounts counts_;
   std::unique_ptr<net::ApiServer> server_; ///< last: it uses the others
 };
+
+/// Returns the endpoint of a worker's agents; null: the run has none.
+std::shared_ptr<AgentHost> make_agent_host(const WorkerContext& worker);
 
 } // namespace troupe::actors

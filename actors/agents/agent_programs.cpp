@@ -67,6 +67,29 @@ std::vector<std::string> words_of(const AgentProgramOptions& options) {
 
 } // namespace
 
+void EndedPrograms::put(const net::ChildExit& exit) {
+  const std::lock_guard lock(mutex_);
+  exits_.push_back(exit);
+  came_.notify_all();
+}
+
+void EndedPrograms::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  came_.notify_all();
+}
+
+std::vector<net::ChildExit> EndedPrograms::take() {
+  std::unique_lock lock(mutex_);
+  came_.wait_for(lock, look_again, [&] { return !exits_.empty() || stopped_; });
+  return std::exchange(exits_, {});
+}
+
+bool EndedPrograms::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
 AgentPrograms::AgentPrograms(AgentHost& host, AgentProgramOptions options,
                              std::vector<AgentTask> tasks, Events events)
   : host_(host),
@@ -81,22 +104,15 @@ AgentPrograms::AgentPrograms(AgentHost& host, AgentProgramOptions options,
 }
 
 AgentPrograms::~AgentPrograms() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  came_.notify_all();
+  exits_.stop();
   thread_.join();
 }
 
 void AgentPrograms::run() {
   std::optional<Failure> failure;
   try {
-    net::ChildPool pool([this](const net::ChildExit& exit) {
-      const std::lock_guard lock(mutex_);
-      exits_.push_back(exit);
-      came_.notify_all();
-    });
+    net::ChildPool pool(
+      [this](const net::ChildExit& exit) { exits_.put(exit); });
     run_all(pool);
   } catch (const std::exception& error) {
     failure = to_failure(error, "agents.command");
@@ -109,23 +125,14 @@ void AgentPrograms::run() {
 void AgentPrograms::run_all(net::ChildPool& pool) {
   start_waiting(pool);
   while (!running_.empty() || !waiting_.empty()) {
-    for (const auto& exit : take_exits())
+    for (const auto& exit : exits_.take())
       ended(exit);
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopped_)
-        return;
-    }
+    if (exits_.stopped())
+      return;
     kill_late(pool);
     count_progress();
     start_waiting(pool);
   }
-}
-
-std::vector<net::ChildExit> AgentPrograms::take_exits() {
-  std::unique_lock lock(mutex_);
-  came_.wait_for(lock, look_again, [&] { return !exits_.empty() || stopped_; });
-  return std::exchange(exits_, {});
 }
 
 /// Programs that think are at work; a generator that owes them turns shows its

@@ -34,6 +34,22 @@ struct AgentTask {
   std::shared_ptr<AgentSession> session;
 };
 
+/// Programs that ended, until the thread that started them takes them.
+class EndedPrograms {
+public:
+  void put(const net::ChildExit& exit);
+  void stop();
+  /// Waits for one, or a moment.
+  std::vector<net::ChildExit> take();
+  bool stopped() const;
+
+private:
+  mutable std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<net::ChildExit> exits_; ///< guarded, like the next
+  bool stopped_ = false;
+};
+
 class AgentPrograms {
 public:
   struct Events {
@@ -75,7 +91,6 @@ private:
   net::ChildSpec spec_of(const Attempt& attempt, const Running& running) const;
   void kill_late(net::ChildPool& pool);
   void count_progress() const;
-  std::vector<net::ChildExit> take_exits();
   void ended(const net::ChildExit& exit);
   void settle(const Attempt& attempt, const models::SessionEnd& end);
   std::filesystem::path log_of(std::uint32_t slot) const;
@@ -89,12 +104,8 @@ private:
   std::map<std::uint32_t, Running> running_; ///< by number of its start
   std::vector<std::uint32_t> free_slots_;
   std::uint32_t num_starts_ = 0;
-  // shared
-  std::mutex mutex_;
-  std::condition_variable came_;
-  std::vector<net::ChildExit> exits_; ///< guarded, like the next
-  bool stopped_ = false;
-  std::thread thread_; ///< last: it uses the others
+  EndedPrograms exits_; ///< shared
+  std::thread thread_;  ///< last: it uses the others
 };
 
 } // namespace troupe::actors

@@ -14,7 +14,7 @@
 
 namespace troupe::actors {
 
-/// What all sessions of a call know of its model.
+/// The model, as all sessions of a call know it.
 struct AgentModel {
   std::string name;
   models::Tokenizer tokenizer;

@@ -66,7 +66,7 @@ net::Rows rows_of_branch(SampleId sample, const models::RecordedBranch& branch,
   return rows;
 }
 
-/// The sessions of one run and what they leave behind.
+/// The sessions of one run, and the rows that they become.
 class LedByAgents {
 public:
   LedByAgents(Shard& shard, const plans::Call& call, const net::Rows& rows,
@@ -131,7 +131,7 @@ void LedByAgents::make_sessions(std::int64_t most_tokens) {
 
 AgentProgramOptions LedByAgents::program_options() const {
   const WorkerContext& worker = *shard_.worker;
-  const auto& agents = worker.run.settings.agents;
+  const auto& agents = agents_of(worker.run.settings);
   return {.command = agents.command,
           .sandbox = agents.sandbox,
           .concurrency = static_cast<std::uint32_t>(agents.concurrency),

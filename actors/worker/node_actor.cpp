@@ -1,8 +1,8 @@
 #include "actors/worker/node_actor.hpp"
 
+#include "actors/agents/agent_host.hpp"
 #include "actors/protocol/resident_memory.hpp"
 #include "actors/user/reward_work.hpp"
-#include "actors/agents/agent_host.hpp"
 #include "actors/user/user_actors.hpp"
 #include "actors/worker/function_actor.hpp"
 #include "actors/worker/local_mesh_actor.hpp"
@@ -136,19 +136,6 @@ void connect_files(NodeSelf self) {
                      .asks = self->state.actors.asks}));
 }
 
-/// Returns the endpoint of agents; null: the run has none.
-std::shared_ptr<AgentHost> agent_host_of(const WorkerContext& worker) {
-  const auto& agents = worker.run.settings.agents;
-  if (agents.command.empty())
-    return nullptr;
-  const auto port
-    = agents.port ? static_cast<std::uint32_t>(*agents.port)
-                      + worker.worker.value
-                  : 0U;
-  return std::make_shared<AgentHost>(worker.who,
-                                     static_cast<std::uint16_t>(port));
-}
-
 caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
                                  const SetupOrder& order) {
   Reply<SetupDone> reply{self, context};
@@ -165,7 +152,7 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   worker->user = std::make_shared<UserActors>(self->home_system());
   if (has_rewards(worker->run.workflow))
     worker->rewards = std::make_shared<RewardWork>(*worker);
-  worker->agents = agent_host_of(*worker);
+  worker->agents = make_agent_host(*worker);
   SetupDone done;
   done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)

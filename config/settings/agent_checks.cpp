@@ -14,7 +14,8 @@ public:
 
   /// The number of programs needs programs.
   void check_reward() const {
-    if (settings_.reward.kind == "agents" && settings_.agents.command.empty())
+    if (settings_.reward.kind == "agents"
+        && agents_of(settings_).command.empty())
       fail("agents.command", "a program whose number is the reward", "nothing",
            "agents.command='python3 agent.py', or another reward.kind");
   }
@@ -63,7 +64,7 @@ void check_agents(const Settings& settings, const Place& whole) {
   if (workflow_reads(settings.workflow, SettingsGroup::rewards))
     checks.check_reward();
   if (workflow_reads(settings.workflow, SettingsGroup::agents)
-      && !settings.agents.command.empty())
+      && !agents_of(settings).command.empty())
     checks.check_generation();
 }
 

@@ -5,7 +5,6 @@
 
 #include "config/base/duration.hpp"
 #include "config/base/error.hpp"
-#include "config/settings/agent_settings.hpp"
 #include "config/settings/settings_types.hpp"
 #include "config/settings/user_sections.hpp"
 
@@ -23,7 +22,6 @@ struct Settings {
   DataSettings data;
   RolloutSettings rollout;
   AlgorithmSettings algorithm;
-  AgentSettings agents;
   RewardSettings reward;
   EvalSettings eval;
   std::string plan = "auto"; ///< auto, a preset, a file, or YAML text
@@ -65,6 +63,11 @@ Place place_of(const Settings& settings, const std::string& dotted_key);
 Place nearest_place_of(const Settings& settings, std::string dotted_key);
 /// Returns true if the user wrote the setting, even with the default's value.
 bool was_set(const Settings& settings, const std::string& dotted_key);
+
+/// Returns the section `agents`.
+inline const AgentSettings& agents_of(const Settings& settings) {
+  return settings.rollout.engine.agents;
+}
 
 /// Returns true if reward.missing_eos replaces rewards: it is set and not 0.
 inline bool replaces_missing_eos(const Settings& settings) {

@@ -7,7 +7,13 @@ std::vector<Field> make_agent_fields() {
   FieldTable table;
   auto add = [&]<class T>(const char* key, T A::*member,
                           const char* sentence) -> Field& {
-    return table.add("agents", key, &Settings::agents, member, sentence)
+    return table
+      .add(
+        std::string("agents.") + key,
+        [member](Settings& settings, const std::string&) -> Slot {
+          return &(settings.rollout.engine.agents.*member);
+        },
+        sentence)
       .of(SettingsGroup::agents);
   };
   add(

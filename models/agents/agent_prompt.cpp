@@ -3,6 +3,8 @@
 #include "config/base/error.hpp"
 #include "models/agents/api_error.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <utility>
 
 namespace troupe::models {
@@ -71,17 +73,32 @@ AgentPrompt prompt_of_messages(const ApiRequest& request,
     throw ApiError("the model's tokenizer has no chat template; use "
                    "/v1/completions, or prompt_token_ids",
                    "messages");
-  const auto& messages = request.messages;
-  if (const auto after = record.continued_by(messages, request.tools)) {
-    const auto index = record.said_as(*after).messages.size() - 1;
-    if (auto text = text_after(*chat, messages, request.tools, index)) {
+  const auto& messages = *request.messages;
+  const auto& tools = *request.tools;
+  if (const auto after = record.continued_by(messages, tools)) {
+    const auto index = record.said_as(*after).messages->size() - 1;
+    if (auto text = text_after(*chat, messages, tools, index)) {
       remove_end(*text, record, *after, tokenizer);
       return {after, tokenizer.encode(*text, /*special=*/false)};
     }
   }
   return {{},
-          tokenizer.encode(rendered(*chat, messages, request.tools),
+          tokenizer.encode(rendered(*chat, messages, tools),
                            /*special=*/false)};
+}
+
+/// Returns a text with the tokenizer's initial tokens, as rows of the data set
+/// are; an end token that it adds would end the text at once.
+std::vector<std::int32_t> first_ids(const std::string& text,
+                                    const Tokenizer& tokenizer) {
+  auto ids = tokenizer.encode(text);
+  const auto own = tokenizer.encode(text, /*special=*/false);
+  const bool adds_end = ids.size() > own.size()
+                        && ids.back() == tokenizer.eos_id()
+                        && (own.empty() || own.back() != ids.back());
+  if (adds_end)
+    ids.pop_back();
+  return ids;
 }
 
 AgentPrompt prompt_of_text(const ApiRequest& request,
@@ -89,7 +106,7 @@ AgentPrompt prompt_of_text(const ApiRequest& request,
                            const Tokenizer& tokenizer) {
   const auto after = record.continued_by(request.prompt);
   if (!after)
-    return {{}, tokenizer.encode(request.prompt)};
+    return {{}, first_ids(request.prompt, tokenizer)};
   const auto rest = request.prompt.substr(record.said_as(*after).text.size());
   return {after, tokenizer.encode(rest, /*special=*/false)};
 }
@@ -116,15 +133,14 @@ AgentPrompt agent_prompt(const ApiRequest& request, const SessionRecord& record,
 SaidAs said_as(const ApiRequest& request, const ordered_json& message,
                const std::string& text) {
   if (request.kind == ApiKind::completion)
-    return {.messages = nullptr,
-            .tools = nullptr,
+    return {.messages = {},
+            .tools = {},
             .text = request.prompt.empty() ? "" : request.prompt + text};
-  SaidAs as{.messages = request.messages, .tools = request.tools, .text = ""};
-  if (as.messages.empty())
-    as.messages = nullptr; // tokens were given
-  else
-    as.messages.push_back(message);
-  return as;
+  if (request.messages->is_null()) // tokens were given
+    return {};
+  auto messages = *request.messages;
+  messages.push_back(message);
+  return {.messages = std::move(messages), .tools = request.tools, .text = ""};
 }
 
 } // namespace troupe::models

@@ -1,4 +1,4 @@
-// What a program did wrong with the endpoint of its session: a status and a
+// A mistake of a program at the endpoint of its session: a status and a
 // sentence that it gets back, as OpenAI's servers answer. Never the run's
 // failure.
 #pragma once

@@ -3,6 +3,8 @@
 #include "models/agents/api_error.hpp"
 #include "models/agents/tool_calls.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <utility>
 
 namespace troupe::models {
@@ -142,7 +144,8 @@ private:
     choice["logprobs"]
       = begin == end ? ordered_json()
                      : logprobs_of(request_, answer, begin, end, tokenizer_);
-    choice["finish_reason"] = finish == nullptr ? ordered_json() : finish;
+    choice["finish_reason"]
+      = finish == nullptr ? ordered_json() : ordered_json(finish);
     if (request_.form.token_ids)
       choice["token_ids"]
         = std::vector(answer.ids.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -207,7 +210,7 @@ ordered_json said_message(const ApiRequest& request, const ApiAnswer& answer,
                           const std::string& number) {
   const auto text = tokenizer.decode(answer.ids);
   const auto said
-    = request.tools.is_null() ? SaidText{text, {}} : split_tool_calls(text);
+    = request.tools->is_null() ? SaidText{text, {}} : split_tool_calls(text);
   ordered_json message = {{"role", "assistant"}, {"content", said.content}};
   for (std::size_t i = 0; i < said.calls.size(); ++i)
     message["tool_calls"].push_back(
@@ -215,7 +218,7 @@ ordered_json said_message(const ApiRequest& request, const ApiAnswer& answer,
        {"type", "function"},
        {"function",
         {{"name", said.calls[i].name},
-         {"arguments", said.calls[i].arguments}}}});
+         {"arguments", *said.calls[i].arguments}}}});
   return message;
 }
 

@@ -13,7 +13,7 @@ namespace troupe::models {
 
 struct ApiError;
 
-/// What the model said once.
+/// One answer of the model.
 struct ApiAnswer {
   std::vector<std::int32_t> ids;
   std::vector<float> logprobs; ///< one each

@@ -3,6 +3,8 @@
 #include "models/agents/api_error.hpp"
 #include "models/agents/chat_messages.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

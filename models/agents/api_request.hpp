@@ -4,7 +4,7 @@
 // be done is refused.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "models/agents/held_json.hpp"
 
 #include <cstdint>
 #include <span>
@@ -28,9 +28,9 @@ struct ApiForm {
 struct ApiRequest {
   ApiKind kind = ApiKind::chat;
   std::string model;
-  /// Chat: in the form of normal_messages. Empty if only tokens were given.
-  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-  nlohmann::ordered_json tools;         ///< null: none
+  /// Chat: in the form of normal_messages. Null if only tokens were given.
+  HeldJson messages;
+  HeldJson tools;                       ///< null: none
   std::string prompt;                   ///< completion
   std::vector<std::int32_t> prompt_ids; ///< if not empty, in place of texts
   std::uint32_t max_tokens = 0;         ///< 0: as many as there is room for

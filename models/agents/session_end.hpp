@@ -1,5 +1,5 @@
-// What a program left behind when it ended: its reward, or why the session
-// failed.
+// How a session of an agent went, by the output and the end of its program: its
+// reward, or why it failed.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct SessionEnd {
   std::string failure; ///< why it failed; empty: it did not
 };
 
-/// What is known of a program that ended.
+/// The end of a program, as its parent knows it.
 struct ProgramEnd {
   std::string how;              ///< "exit code 1"; empty: it exited with 0
   std::string last_word;        ///< the last line on its standard error

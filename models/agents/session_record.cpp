@@ -3,7 +3,10 @@
 #include "config/base/error.hpp"
 #include "models/agents/chat_messages.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <set>
 
 namespace troupe::models {
 
@@ -67,8 +70,8 @@ SessionRecord::continued_by(const ordered_json& messages,
                             const ordered_json& tools) const {
   return longest([&](PieceId i) -> std::size_t {
     const auto& as = pieces_[i].as;
-    return as.tools == tools && begins_with(messages, as.messages)
-             ? as.messages.size()
+    return *as.tools == tools && begins_with(messages, *as.messages)
+             ? as.messages->size()
              : 0;
   });
 }
@@ -134,14 +137,13 @@ RecordedBranch SessionRecord::branch(PieceId end) const {
 }
 
 std::vector<SessionRecord::PieceId> SessionRecord::ends() const {
+  std::set<PieceId> continued;
+  for (const Piece& piece : pieces_)
+    if (piece.is_answer && pieces_[*piece.after].after)
+      continued.insert(*pieces_[*piece.after].after);
   std::vector<PieceId> ends;
   for (PieceId i = 0; i < pieces_.size(); ++i)
-    if (pieces_[i].is_answer
-        && std::ranges::none_of(pieces_, [&](const Piece& piece) {
-             return piece.after == i
-                    && answers_to(static_cast<PieceId>(&piece - pieces_.data()))
-                         > 0;
-           }))
+    if (pieces_[i].is_answer && !continued.contains(i))
       ends.push_back(i);
   return ends;
 }

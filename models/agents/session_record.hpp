@@ -1,11 +1,11 @@
-// What was said in a session, token by token: a tree of pieces, given by the
+// The record of a session, token by token: a tree of pieces, given by the
 // program or said by the model. A piece that the model said is never tokenized
 // again, so a branch holds the tokens that were drawn, with the
 // log-probabilities that they were drawn with. Branches share the pieces up to
 // where they part.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "models/agents/held_json.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -15,12 +15,12 @@
 
 namespace troupe::models {
 
-/// What a piece of the model means to the program: how a later request shows
-/// that it continues it.
+/// An answer as the program knows it: how a later request shows that it
+/// continues it.
 struct SaidAs {
-  nlohmann::ordered_json messages; ///< chat: all up to and with the answer
-  nlohmann::ordered_json tools;    ///< chat: those of the request
-  std::string text;                ///< completion: prompt and answer
+  HeldJson messages; ///< chat: all up to and with the answer
+  HeldJson tools;    ///< chat: those of the request
+  std::string text;  ///< completion: prompt and answer
 };
 
 /// One branch from its first token on.

@@ -1,5 +1,7 @@
 #include "models/agents/tool_calls.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <optional>
 #include <utility>
 

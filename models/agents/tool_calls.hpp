@@ -2,7 +2,7 @@
 // JSON with name and arguments: the form of Hermes, Qwen and others.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "models/agents/held_json.hpp"
 
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace troupe::models {
 
 struct ToolCall {
   std::string name;
-  nlohmann::ordered_json arguments;
+  HeldJson arguments;
 };
 
 struct SaidText {

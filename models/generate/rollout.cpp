@@ -288,8 +288,9 @@ void Rollout::draw(Lane& lane) {
 
 DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
                              std::span<const float> logits) const {
-  const DrawName name{options_.seed + s.draw * draw_stride, s.step.value,
-                      s.sample.value, static_cast<std::uint32_t>(s.size())};
+  const DrawName name{options_.seed + s.noise.draw * draw_stride,
+                      s.noise.step.value, s.sample.value,
+                      static_cast<std::uint32_t>(s.size())};
   return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
 }
 

@@ -26,7 +26,7 @@ Sequence make_sequence(const ResponseBatch& batch, std::size_t row,
                        const GenerateOptions& options) {
   Sequence s;
   s.sample = batch.rows->samples[row];
-  s.step = batch.step;
+  s.noise.step = batch.step;
   const std::string who = "sample " + to_string(s.sample) + ": ";
   if (prompt.empty())
     generation_failed(Errc::bad_input, who + "its prompt is empty");
@@ -166,7 +166,7 @@ void begin_turn(Sequence& s, Turn turn, std::int64_t vocab_size) {
   s.given = s.size();
   if (turn.start == TurnStart::anything)
     s.num_prompt = s.given;
-  s.draw = turn.draw;
+  s.noise.draw = turn.draw;
   s.limits.turn = turn.max_new_tokens > 0
                     ? std::min(s.limits.all, s.given + turn.max_new_tokens)
                     : s.limits.all;

@@ -38,10 +38,16 @@ struct TokenLimits {
   std::int64_t turn = 0; ///< at the end of this turn
 };
 
+/// Names the noise of a sample's tokens.
+struct NoiseName {
+  StepId step;
+  std::uint32_t draw = 0; ///< of the turn, see Turn
+};
+
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
-  StepId step;                   ///< names the noise
+  NoiseName noise;
   std::vector<std::int32_t> ids; ///< prompt, then response
   TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
@@ -49,8 +55,7 @@ struct Sequence {
   TokenLimits limits;
   std::int64_t fed = 0; ///< tokens in the cache
   std::int32_t slot = -1;
-  std::uint32_t draw = 0; ///< names the noise, see Turn
-  bool stopped = false;   ///< by an end token or a stop text
+  bool stopped = false; ///< by an end token or a stop text
   /// Index of the first of the adjacent sequences with the same prompt.
   std::size_t group = 0;
   std::optional<StopTexts::Watch> watch; ///< if there are stop texts

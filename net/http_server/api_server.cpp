@@ -142,7 +142,7 @@ void ApiServer::Impl::listen(std::uint16_t port) {
   });
 }
 
-/// What goes wrong with one connection ends it, never the run.
+/// Runs jobs until stopped; a mistake of one connection ends that one only.
 void ApiServer::Impl::run() {
   for (bool is_over = false; !is_over;)
     try {

@@ -23,7 +23,7 @@ Call generate_call(const Settings& settings) {
     call.writes[2] = "rollout_logprobs";
     call.renames = {{"rollout_logprobs", "logprobs"}};
   }
-  call.user_actor = !settings.agents.command.empty();
+  call.user_actor = !agents_of(settings).command.empty();
   if (settings.reward.kind == "agents")
     call.writes.emplace_back("agent_rewards");
   return call;

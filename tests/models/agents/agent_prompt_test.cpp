@@ -1,4 +1,4 @@
-// What a request gives to the model: the tokens that the record does not have.
+// The tokens that a request gives to the model: those that the record lacks.
 #include "models/agents/agent_prompt.hpp"
 #include "models/agents/api_error.hpp"
 
@@ -38,17 +38,30 @@ TEST(AgentPrompt, ACutAnswerGetsItsEndFromTheTemplate) {
   EXPECT_THAT(session.spelled(), HasSubstr("yo<|end|>\n<|say|>user"));
 }
 
-TEST(AgentPrompt, ATemplateThatChangesEarlierTurnsChangesNothingThatWasSaid) {
-  ToldSession session(characters(
-    "{% for m in messages %}<|say|>{{ m.role }}\n"
-    "{{ m.content if loop.last or m.role == 'user' else m.content[-4:] }}"
-    "<|end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|say|>assistant\n{% endif %}"));
+TEST(AgentPrompt, ThoughtsThatATemplateDropsStayInTheTokens) {
+  ToldSession session(
+    characters("{% for m in messages %}<|say|>{{ m.role }}\n"
+               "{{ m.content if loop.last else m.content.split('/think')[-1] }}"
+               "<|end|>\n{% endfor %}"
+               "{% if add_generation_prompt %}<|say|>assistant\n{% endif %}"));
   auto messages = ordered_json::array({user_says("hi")});
-  messages.push_back(session.chat(messages, "a long thought, done"));
+  messages.push_back(session.chat(messages, "hm /think yo"));
   messages.push_back(user_says("so"));
   session.chat(messages, "no");
-  // The mark is changed too, so the template decides: a branch of its own.
+  EXPECT_TRUE(session.last_prompt.after.has_value());
+  EXPECT_EQ(session.said(), "hm /think yo<|end|>no<|end|>");
+}
+
+TEST(AgentPrompt, AnAnswerThatTheTemplateDoesNotShowBeginsABranch) {
+  ToldSession session(
+    characters("{% for m in messages %}<|say|>{{ m.role }}\n"
+               "{{ m.content if m.role == 'user' else m.content | length }}"
+               "<|end|>\n{% endfor %}"
+               "{% if add_generation_prompt %}<|say|>assistant\n{% endif %}"));
+  auto messages = ordered_json::array({user_says("hi")});
+  messages.push_back(session.chat(messages, "yo"));
+  messages.push_back(user_says("so"));
+  session.chat(messages, "no");
   EXPECT_FALSE(session.last_prompt.after.has_value());
   EXPECT_EQ(session.said(), "no<|end|>");
   EXPECT_EQ(session.record.ends().size(), 2U);
@@ -58,8 +71,9 @@ TEST(AgentPrompt, ACallAndTheToolsAnswerContinue) {
   ToldSession session;
   const std::string call
     = R"(<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)";
-  ordered_json body
-    = {{"messages", {user_says("hi")}}, {"tools", {{{"type", "function"}}}}};
+  auto body = ordered_json::parse(
+    R"({"messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function"}]})");
   auto said = session.ask(ApiKind::chat, body.dump(), call);
   // clients send arguments back as a text
   said["tool_calls"][0]["function"]["arguments"] = R"({"x": 1})";

@@ -1,4 +1,4 @@
-// How a session went, by what its program left behind.
+// How a session went, by the output and the end of its program.
 #include "models/agents/session_end.hpp"
 
 #include <gmock/gmock.h>

@@ -3,6 +3,7 @@
 #include "models/agents/session_record.hpp"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 namespace troupe::models {
 namespace {
@@ -10,17 +11,17 @@ namespace {
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
 
-SaidAs in_chat(const std::vector<std::string>& texts) {
-  SaidAs as{.messages = ordered_json::array(), .tools = nullptr, .text = ""};
+ordered_json messages_of(const std::vector<std::string>& texts) {
+  ordered_json messages = ordered_json::array();
   for (const auto& text : texts)
-    as.messages.push_back(
-      {{"role", as.messages.size() % 2 == 0 ? "user" : "assistant"},
+    messages.push_back(
+      {{"role", messages.size() % 2 == 0 ? "user" : "assistant"},
        {"content", text}});
-  return as;
+  return messages;
 }
 
-ordered_json messages_of(const std::vector<std::string>& texts) {
-  return in_chat(texts).messages;
+SaidAs in_chat(const std::vector<std::string>& texts) {
+  return {.messages = messages_of(texts), .tools = {}, .text = ""};
 }
 
 TEST(SessionRecord, ABranchHasTheTokensThatWereSaid) {
@@ -98,7 +99,7 @@ TEST(SessionRecord, TextsAndTokensContinueToo) {
   SessionRecord record;
   const auto answer
     = record.say(record.give({}, {1, 2}), {3}, {-1}, /*truncated=*/false,
-                 {.messages = nullptr, .tools = nullptr, .text = "ab"});
+                 {.messages = {}, .tools = {}, .text = "ab"});
   EXPECT_EQ(record.continued_by("abc"), answer);
   EXPECT_EQ(record.continued_by("xab"), std::nullopt);
   const std::vector<std::int32_t> longer{1, 2, 3, 9};

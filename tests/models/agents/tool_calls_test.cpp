@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace troupe::models {
 namespace {
 
@@ -15,7 +17,7 @@ TEST(ToolCalls, AreTakenOffTheText) {
   EXPECT_EQ(said.content, "I add.");
   ASSERT_EQ(said.calls.size(), 1U);
   EXPECT_EQ(said.calls[0].name, "add");
-  EXPECT_EQ(said.calls[0].arguments["b"], 2);
+  EXPECT_EQ((*said.calls[0].arguments)["b"], 2);
 }
 
 TEST(ToolCalls, MayBeSeveral) {
