@@ -1,5 +1,6 @@
 #include "actors/worker/node_actor.hpp"
 
+#include "actors/agents/agent_host.hpp"
 #include "actors/protocol/resident_memory.hpp"
 #include "actors/user/reward_work.hpp"
 #include "actors/user/user_actors.hpp"
@@ -151,6 +152,7 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   worker->user = std::make_shared<UserActors>(self->home_system());
   if (has_rewards(worker->run.workflow))
     worker->rewards = std::make_shared<RewardWork>(*worker);
+  worker->agents = make_agent_host(*worker);
   SetupDone done;
   done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)

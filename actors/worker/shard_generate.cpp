@@ -2,6 +2,7 @@
 
 #include "actors/protocol/sum_parts.hpp"
 #include "actors/user/sample_stream.hpp"
+#include "actors/worker/agent_generation.hpp"
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/led_generation.hpp"
 #include "actors/worker/shard_server.hpp"
@@ -133,6 +134,13 @@ void make_responses(Shard& shard, const plans::Call& call,
       on_rows(i, converse(shard, *user, rows[i], options, context, on_ended));
     return;
   }
+  if (is_led_by_agents(call)) {
+    const auto on_ended = stream_of(shard.worker, call, step);
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      on_rows(i, converse_with_agents(shard, call, rows[i], options, context,
+                                      on_ended));
+    return;
+  }
   auto events = offering(shard, call, chunks);
   events.on_batch = [&](std::size_t i, net::Rows made) {
     on_rows(i, gives_results(shard) ? std::move(made) : net::Rows{});
@@ -223,6 +231,8 @@ RunDone keep_responses(Shard& shard, const plans::Call& call,
     sums = sums_of_versions(shard, call, chunk.step, responses);
   if (shard.served && is_served(shard, call))
     add_server_sums(shard.served->take_report(), sums);
+  if (is_led_by_agents(call) && !call.evaluates && !call.greedy)
+    add_agent_sums(*shard.worker, sums);
   auto done
     = stash_outputs(*shard.worker, chunk.step, part, std::move(responses));
   done.sums = to_parts(sums);

@@ -49,6 +49,8 @@ constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
 // Defined in the user folder, which needs the context.
 class UserActors;
 class RewardWork;
+// Defined in the agents folder.
+class AgentHost;
 
 /// Access to rows and weights between this process and others.
 struct WorkerExchange {
@@ -83,6 +85,8 @@ struct WorkerContext {
   std::shared_ptr<UserActors> user; ///< thread-safe
   /// Set if the run's rewards need no model, else null; thread-safe.
   std::shared_ptr<RewardWork> rewards;
+  /// Set if agents.command leads samples, else null; thread-safe.
+  std::shared_ptr<AgentHost> agents;
   std::unique_ptr<SnapshotMemory> snapshots; ///< null: none are made
 };
 

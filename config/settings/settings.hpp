@@ -64,6 +64,11 @@ Place nearest_place_of(const Settings& settings, std::string dotted_key);
 /// Returns true if the user wrote the setting, even with the default's value.
 bool was_set(const Settings& settings, const std::string& dotted_key);
 
+/// Returns the section `agents`.
+inline const AgentSettings& agents_of(const Settings& settings) {
+  return settings.rollout.engine.agents;
+}
+
 /// Returns true if reward.missing_eos replaces rewards: it is set and not 0.
 inline bool replaces_missing_eos(const Settings& settings) {
   return settings.reward.long_response.missing_eos != 0;

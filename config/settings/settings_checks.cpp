@@ -1,4 +1,5 @@
 // Checks of settings as a whole (declared in settings_schema.hpp).
+#include "config/settings/agent_checks.hpp"
 #include "config/settings/data_files.hpp"
 #include "config/settings/engine_checks.hpp"
 #include "config/settings/loss_checks.hpp"
@@ -295,6 +296,7 @@ void check_settings(const Settings& settings, const Place& whole) {
   mistakes.collect([&] { check_reward(settings); });
   mistakes.collect([&] { check_losses(settings, whole); });
   mistakes.collect([&] { check_engine(settings, whole); });
+  mistakes.collect([&] { check_agents(settings, whole); });
   mistakes.throw_any();
 }
 

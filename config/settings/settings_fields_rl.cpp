@@ -286,6 +286,8 @@ void add_reward(FieldTable& table) {
   using R = RewardSettings;
   const std::vector<std::string> programs = {"python", "process", "http"};
   const std::vector<std::string> scored = {"rule", "python", "process", "http"};
+  const std::vector<std::string> may_fail
+    = {"rule", "python", "process", "http", "agents"};
   auto add = [&]<class T>(const char* key, T R::*member,
                           const char* sentence) -> Field& {
     return table.add("reward", key, &Settings::reward, member, sentence)
@@ -294,8 +296,9 @@ void add_reward(FieldTable& table) {
   add("kind", &R::kind,
       "Source of the scores. model: models.reward; rule: a built-in check "
       "of the response; python: a file with compute_score; process, http: "
-      "your program or server that replies in JSON lines.")
-    .one_of({"model", "rule", "python", "process", "http"});
+      "your program or server that replies in JSON lines; agents: the number "
+      "of the program that led the conversation (agents.command).")
+    .one_of({"model", "rule", "python", "process", "http", "agents"});
   add("rule", &R::rule,
       "Which rule, against the row's ground_truth. gsm8k: the number after "
       "'####'; number: the final number; boxed: what the last \\boxed{} "
@@ -324,7 +327,7 @@ void add_reward(FieldTable& table) {
       "When a score fails or is late. fail: stop; zero: score 0; skip: "
       "leave the sample out of training.")
     .one_of({"fail", "zero", "skip"})
-    .needs("reward.kind", scored);
+    .needs("reward.kind", may_fail);
   add("scale", &R::scale, "Scores are multiplied by this, then bias is added.");
   add("bias", &R::bias, "Added to every score.");
   add("clip", &R::clip,

@@ -101,6 +101,7 @@ std::vector<SettingsSection>& mutable_sections() {
      "computes."},
     {"algorithm.distillation", "What a student learns of its teacher."},
     {"reward", "Where rewards come from."},
+    {"agents", "A program that leads the conversation of each sample."},
     {"eval", "Evaluation on held-out rows."},
     {"metrics", "Where the numbers of each step go."},
     {"trace", "Recording of events."},
@@ -111,8 +112,9 @@ std::vector<SettingsSection>& mutable_sections() {
 std::vector<Field>& mutable_fields() {
   static std::vector<Field> fields = [] {
     std::vector<Field> all;
-    for (auto* part : {make_run_fields, make_model_and_data_fields,
-                       make_algorithm_fields, make_output_fields})
+    for (auto* part :
+         {make_run_fields, make_model_and_data_fields, make_algorithm_fields,
+          make_agent_fields, make_output_fields})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();

@@ -99,6 +99,7 @@ void forget_user_sections();
 std::vector<Field> make_run_fields();
 std::vector<Field> make_model_and_data_fields();
 std::vector<Field> make_algorithm_fields();
+std::vector<Field> make_agent_fields();
 std::vector<Field> make_output_fields();
 
 /// Returns the field of "models.actor.path" and its role ("actor"), or nullptr.

@@ -2,6 +2,7 @@
 // YAML keys and whose initial values are the defaults.
 #pragma once
 
+#include "config/settings/agent_settings.hpp"
 #include "config/settings/algorithm_settings.hpp"
 
 #include <array>
@@ -109,11 +110,13 @@ struct DataSettings {
   int ptx_batch_size = 0; ///< of them per step; 0: batch_size
 };
 
-/// Servers of another program that generate instead of our own engine.
+/// Programs of others in generation: servers in place of our own engine, and
+/// agents that lead conversations.
 struct EngineSettings {
   std::string kind = "own";         ///< own | vllm | sglang
   std::vector<std::string> servers; ///< one per device that generates
   std::string server_command;       ///< "": the servers run already
+  AgentSettings agents;             ///< the section of that name
   bool is_own() const {
     return kind == "own";
   }

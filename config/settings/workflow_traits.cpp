@@ -52,7 +52,8 @@ WorkflowTraits traits_ppo() {
   return {.name = "ppo",
           .sentence = "reinforcement learning with a critic",
           .data = DataKind::prompts,
-          .groups = {rollout, rewards, advantages, policy, critic, updates},
+          .groups
+          = {rollout, rewards, agents, advantages, policy, critic, updates},
           .roles = {{.name = "actor", .trained = true},
                     {.name = "critic", .trained = true, .scalar_head = true},
                     {.name = "ref",
@@ -70,7 +71,7 @@ WorkflowTraits traits_grpo() {
           .sentence = "reinforcement learning by comparing responses to a "
                       "prompt",
           .data = DataKind::prompts,
-          .groups = {rollout, rewards, advantages, policy, updates},
+          .groups = {rollout, rewards, agents, advantages, policy, updates},
           .roles = {{.name = "actor", .trained = true},
                     {.name = "ref",
                      .needs_key = "algorithm.kl_in",

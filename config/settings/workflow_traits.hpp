@@ -22,6 +22,7 @@ enum class SettingsGroup : std::uint8_t {
   rollout,      ///< rollout.*, run.replay, prompt length, sampling in eval
   sequences,    ///< lengths of whole sequences, run.epochs
   rewards,      ///< reward.*
+  agents,       ///< agents.*
   advantages,   ///< algorithm: advantages from rewards
   policy,       ///< algorithm: KL terms and the clipped policy loss
   critic,       ///< algorithm: value loss

@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::int64_t generator_parallel_logits = 1 << 15;
 
+/// Distance of the seeds of draws at one position (64 bits of the golden ratio
+/// of another generator, so that it meets no other offset).
+constexpr std::uint64_t draw_stride = 0xBF58476D1CE4E5B9;
+
 /// Returns true if an earlier sequence in the lane is about to prefill the same
 /// prompt.
 bool waits_for_prefix(const Lane& lane, const Sequence& s) {
@@ -113,7 +117,9 @@ void Rollout::ask(std::vector<Sequence>& sequences, Turn& turn) {
     generation_failed(Errc::bad_input, "sample " + to_string(turn.sample)
                                          + " is not of this generation");
   Sequence& s = sequences[found->second];
-  begin_turn(s, std::move(turn.ids), turn.max_new_tokens, vocab_size_);
+  if (turn.start == TurnStart::anything)
+    s.group = found->second; // shares its prompt with no other
+  begin_turn(s, std::move(turn), vocab_size_);
   if (options_.stop_texts)
     s.watch.emplace(*options_.stop_texts);
   lanes_[found->second % lanes_.size()].waiting.push_back(&s);
@@ -282,7 +288,8 @@ void Rollout::draw(Lane& lane) {
 
 DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
                              std::span<const float> logits) const {
-  const DrawName name{options_.seed, s.step.value, s.sample.value,
+  const DrawName name{options_.seed + s.noise.draw * draw_stride,
+                      s.noise.step.value, s.sample.value,
                       static_cast<std::uint32_t>(s.size())};
   return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
 }

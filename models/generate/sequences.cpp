@@ -26,7 +26,7 @@ Sequence make_sequence(const ResponseBatch& batch, std::size_t row,
                        const GenerateOptions& options) {
   Sequence s;
   s.sample = batch.rows->samples[row];
-  s.step = batch.step;
+  s.noise.step = batch.step;
   const std::string who = "sample " + to_string(s.sample) + ": ";
   if (prompt.empty())
     generation_failed(Errc::bad_input, who + "its prompt is empty");
@@ -146,15 +146,17 @@ std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
   return sequences;
 }
 
-void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
-                std::int64_t max_new_tokens, std::int64_t vocab_size) {
+void begin_turn(Sequence& s, Turn turn, std::int64_t vocab_size) {
   const std::string who = "sample " + to_string(s.sample) + ": ";
+  auto& ids = turn.ids;
   const auto prompt_end = s.ids.begin() + s.num_prompt;
   const auto [mine, theirs]
     = std::mismatch(s.ids.begin(), s.ids.end(), ids.begin(), ids.end());
-  if (mine < prompt_end)
+  if (turn.start == TurnStart::row_prompt && mine < prompt_end)
     generation_failed(Errc::bad_input,
                       who + "a turn begins with the sample's prompt");
+  if (ids.empty())
+    generation_failed(Errc::bad_input, who + "a turn without tokens");
   check_ids(ids, vocab_size, who);
   // the last token's logits are needed, so it is fed again if necessary
   s.fed = std::min({s.fed, static_cast<std::int64_t>(mine - s.ids.begin()),
@@ -162,8 +164,11 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
   s.ids = std::move(ids);
   record_given(s, s.ids.size());
   s.given = s.size();
-  s.limits.turn = max_new_tokens > 0
-                    ? std::min(s.limits.all, s.given + max_new_tokens)
+  if (turn.start == TurnStart::anything)
+    s.num_prompt = s.given;
+  s.noise.draw = turn.draw;
+  s.limits.turn = turn.max_new_tokens > 0
+                    ? std::min(s.limits.all, s.given + turn.max_new_tokens)
                     : s.limits.all;
   s.stopped = false;
 }

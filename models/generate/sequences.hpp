@@ -38,10 +38,16 @@ struct TokenLimits {
   std::int64_t turn = 0; ///< at the end of this turn
 };
 
+/// Names the noise of a sample's tokens.
+struct NoiseName {
+  StepId step;
+  std::uint32_t draw = 0; ///< of the turn, see Turn
+};
+
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
-  StepId step;                   ///< names the noise
+  NoiseName noise;
   std::vector<std::int32_t> ids; ///< prompt, then response
   TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
@@ -69,11 +75,10 @@ std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
 
-/// Begins the next turn of `s`, whose tokens are now `ids`. Those of them in
-/// the cache stay fed. Throws FailureError{bad_input} for ids that do not begin
-/// with its prompt or are outside the vocabulary.
-void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
-                std::int64_t max_new_tokens, std::int64_t vocab_size);
+/// Begins the next turn of `s`. Those of its tokens in the cache stay fed.
+/// Throws FailureError{bad_input} for ids that do not begin with its prompt,
+/// unless they may, or are outside the vocabulary.
+void begin_turn(Sequence& s, Turn turn, std::int64_t vocab_size);
 TurnEnd turn_end(const Sequence& s);
 
 /// Records `count` tokens that were given.

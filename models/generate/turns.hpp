@@ -19,11 +19,19 @@
 
 namespace troupe::models {
 
+/// Says what the tokens of a turn begin with: the prompt of the sample's row,
+/// or anything, as an agent from outside wrote it.
+enum class TurnStart : std::uint8_t { row_prompt, anything };
+
 /// Request to continue a sample.
 struct Turn {
   SampleId sample;
   std::vector<std::int32_t> ids;   ///< [L] all its tokens, from the prompt on
   std::int64_t max_new_tokens = 0; ///< 0: as many as the sample's limit allows
+  TurnStart start = TurnStart::row_prompt;
+  /// Names the noise: the number of earlier answers to the same tokens, which
+  /// would otherwise all be equal.
+  std::uint32_t draw = 0;
 };
 
 /// The model's response in a turn.

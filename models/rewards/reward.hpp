@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -34,12 +35,16 @@ struct RewardItem {
   std::string extra_info;       ///< JSON; "" if the row has none
   std::uint32_t num_tokens = 0; ///< of the response
   Place place;                  ///< of the row
+  /// Number of the program that led the conversation; nothing: it failed, or
+  /// there was none.
+  std::optional<float> agent_reward = {};
 
   /// Returns true if the other item must get the same score.
   bool is_like(const RewardItem& other) const {
     const auto content = [](const RewardItem& item) {
       return std::tie(item.prompt, item.response, item.ground_truth,
-                      item.data_source, item.extra_info, item.num_tokens);
+                      item.data_source, item.extra_info, item.num_tokens,
+                      item.agent_reward);
     };
     return content(*this) == content(other);
   }

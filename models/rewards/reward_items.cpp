@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::models {
 
@@ -15,6 +16,14 @@ template <class T>
 std::span<const T> item_elements(const net::Column& column, std::size_t i) {
   const auto offsets = column.offsets();
   return column.as<T>().subspan(offsets[i], column.lengths[i]);
+}
+
+/// Returns what the program of sample i said; a failed session is NaN.
+std::optional<float> agent_reward_of(const net::Rows& rows, std::size_t i) {
+  if (!rows.has("agent_rewards"))
+    return std::nullopt;
+  const auto reward = item_elements<float>(rows.at("agent_rewards"), i).front();
+  return std::isnan(reward) ? std::nullopt : std::optional(reward);
 }
 
 } // namespace
@@ -41,7 +50,8 @@ std::vector<RewardItem> reward_items(const ResponseSource& source,
        .data_source = std::move(text.data_source),
        .extra_info = std::move(text.extra_info),
        .num_tokens = static_cast<std::uint32_t>(response.size()),
-       .place = {source.files.at(source.data.file_of(row)), text.line}});
+       .place = {source.files.at(source.data.file_of(row)), text.line},
+       .agent_reward = agent_reward_of(rows, i)});
   }
   return items;
 }

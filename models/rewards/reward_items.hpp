@@ -22,8 +22,8 @@ struct ResponseSource {
   std::uint32_t samples_per_row = 1;
 };
 
-/// Returns one item per sample. Reads sequence_ids and loss_mask; sample i
-/// belongs to row i / samples_per_row of the step.
+/// Returns one item per sample. Reads sequence_ids, loss_mask and, if there,
+/// agent_rewards; sample i belongs to row i / samples_per_row of the step.
 std::vector<RewardItem> reward_items(const ResponseSource& source,
                                      const net::Rows& rows);
 

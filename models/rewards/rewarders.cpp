@@ -1,6 +1,7 @@
 #include "models/rewards/rewarders.hpp"
 
 #include "config/settings/settings.hpp"
+#include "models/rewards/agent_reward.hpp"
 #include "models/rewards/line_rewarder.hpp"
 #include "models/rewards/python_reward.hpp"
 #include "models/rewards/reward_rules.hpp"
@@ -92,6 +93,8 @@ std::unique_ptr<Rewarder>
 make_rewarder(const Settings& settings,
               const std::filesystem::path& run_folder) {
   const auto& reward = settings.reward;
+  if (reward.kind == "agents")
+    return std::make_unique<AgentRewarder>();
   if (reward.kind == "rule")
     return make_rule_rewarder(settings);
   if (reward.kind == "http")

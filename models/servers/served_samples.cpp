@@ -14,7 +14,7 @@ namespace {
 std::uint64_t request_seed(const GenerateOptions& options,
                            const internal::Sequence& sequence) {
   std::uint64_t mixed = options.seed;
-  for (const std::uint64_t part : {std::uint64_t{sequence.step.value},
+  for (const std::uint64_t part : {std::uint64_t{sequence.noise.step.value},
                                    std::uint64_t{sequence.sample.value}}) {
     mixed = (mixed ^ part) * 0x9E37'79B9'7F4A'7C15; // 2^64 / golden ratio
     mixed ^= mixed >> 32;

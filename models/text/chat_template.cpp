@@ -53,15 +53,18 @@ struct ChatTemplate::State {
                                         + error.what());
   }
 
-  jinja::Rendered run(const ordered_json& messages, bool prompt) const {
+  jinja::Rendered run(const ordered_json& messages, const ordered_json& tools,
+                      bool prompt) const {
     jinja::Named variables
       = jinja::global_functions(static_cast<std::int64_t>(std::time(nullptr)));
     for (const auto& [name, token] : special)
       variables.emplace_back(name, token);
     variables.emplace_back("add_generation_prompt", prompt);
-    variables.emplace_back("tools", jinja::None{});
     variables.emplace_back("documents", jinja::None{});
     try {
+      variables.emplace_back("tools", tools.is_null()
+                                        ? jinja::Value(jinja::None{})
+                                        : jinja::Value::from_json(tools));
       variables.emplace_back("messages",
                              jinja::Value::from_json(with_reasoning(messages)));
       return jinja::render(body, std::move(variables));
@@ -124,11 +127,17 @@ ChatTemplate::ChatTemplate(
 
 std::string ChatTemplate::render(const ordered_json& messages,
                                  bool add_generation_prompt) const {
-  return state_->run(messages, add_generation_prompt).text;
+  return render(messages, nullptr, add_generation_prompt);
+}
+
+std::string ChatTemplate::render(const ordered_json& messages,
+                                 const ordered_json& tools,
+                                 bool add_generation_prompt) const {
+  return state_->run(messages, tools, add_generation_prompt).text;
 }
 
 ChatText ChatTemplate::render_turns(const ordered_json& messages) const {
-  jinja::Rendered whole = state_->run(messages, false);
+  jinja::Rendered whole = state_->run(messages, nullptr, false);
   ChatText chat{std::move(whole.text), std::move(whole.generated), {}};
   if (!chat.assistant.empty())
     return chat;

@@ -45,6 +45,11 @@ public:
   /// the template refuses the messages or cannot handle them.
   std::string render(const nlohmann::ordered_json& messages,
                      bool add_generation_prompt) const;
+  /// Renders the same with `tools`, a list of functions that the model may
+  /// call; null: none.
+  std::string render(const nlohmann::ordered_json& messages,
+                     const nlohmann::ordered_json& tools,
+                     bool add_generation_prompt) const;
   /// Renders a whole conversation and finds the assistant's part: the
   /// template's {% generation %} blocks or, without any, the text that each
   /// assistant message adds to that of the messages before it. Throws

@@ -23,6 +23,9 @@ Call generate_call(const Settings& settings) {
     call.writes[2] = "rollout_logprobs";
     call.renames = {{"rollout_logprobs", "logprobs"}};
   }
+  call.user_actor = !agents_of(settings).command.empty();
+  if (settings.reward.kind == "agents")
+    call.writes.emplace_back("agent_rewards");
   return call;
 }
 
@@ -57,12 +60,15 @@ void add_reward(Workflow& workflow, const Settings& settings) {
       inference_call("rew_inf", "reward", "scores", "scores"));
     return;
   }
+  const bool by_agents = settings.reward.kind == "agents";
   workflow.calls.push_back({.name = "rewards",
                             .kind = CallKind::function,
                             .reads = {"sequence_ids", "loss_mask"},
                             .writes = {"scores"},
                             .fn = "rewards",
                             .scope = Scope::sample});
+  if (by_agents)
+    workflow.calls.back().reads.emplace_back("agent_rewards");
 }
 
 void add_greedy_responses(Workflow& workflow) {

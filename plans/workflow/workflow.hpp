@@ -79,9 +79,11 @@ struct Call {
   std::string fn = {}; ///< "ppo_actor_loss", "logprobs", "ppo_advantages", ...
   Scope scope = Scope::batch;
   std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
-  bool evaluates = false;  ///< between steps, see plans/workflow/evaluation.hpp
-  bool user_actor = false; ///< a user-defined program's actor carries it out
-  bool greedy = false;     ///< makes or scores the greedy response; not logged
+  bool evaluates = false; ///< between steps, see plans/workflow/evaluation.hpp
+  /// A user-defined program's actor carries it out; with fn generate, programs
+  /// of agents.command lead its samples.
+  bool user_actor = false;
+  bool greedy = false; ///< makes or scores the greedy response; not logged
   CallRows rows = {};
 
   bool operator==(const Call&) const = default;

@@ -1,0 +1,71 @@
+#include "config/settings/agent_checks.hpp"
+
+#include "config/settings/workflow_traits.hpp"
+
+namespace troupe {
+
+namespace {
+
+class AgentChecks {
+public:
+  AgentChecks(const Settings& settings, const Place& whole)
+    : settings_(settings),
+      whole_(whole) {}
+
+  /// The number of programs needs programs.
+  void check_reward() const {
+    if (settings_.reward.kind == "agents"
+        && agents_of(settings_).command.empty())
+      fail("agents.command", "a program whose number is the reward", "nothing",
+           "agents.command='python3 agent.py', or another reward.kind");
+  }
+
+  void check_generation() const {
+    const auto& policy = settings_.algorithm.loss;
+    if (!settings_.rollout.engine.is_own())
+      fail("rollout.engine", "own with agents.command",
+           "'" + settings_.rollout.engine.kind + "'", "rollout.engine=own");
+    if (policy.sampling_mask)
+      fail("algorithm.sampling_mask", "false with agents.command", "true",
+           "algorithm.sampling_mask=false");
+    if (policy.routing_replay)
+      fail("algorithm.routing_replay", "false with agents.command", "true",
+           "algorithm.routing_replay=false");
+    if (!settings_.run.replay.empty())
+      fail("run.replay",
+           "nothing with agents.command, whose programs are not "
+           "replayed",
+           "'" + settings_.run.replay + "'", "run.replay=null");
+  }
+
+private:
+  [[noreturn]] void fail(const std::string& path, const std::string& expected,
+                         const std::string& got,
+                         const std::string& hint) const {
+    const auto place = place_of(settings_, path);
+    const auto command = place_of(settings_, "agents.command");
+    throw ConfigError({.place = !place.file.empty()     ? place
+                                : !command.file.empty() ? command
+                                                        : whole_,
+                       .path = path,
+                       .expected = expected,
+                       .got = got,
+                       .hint = hint});
+  }
+
+  const Settings& settings_;
+  const Place& whole_;
+};
+
+} // namespace
+
+void check_agents(const Settings& settings, const Place& whole) {
+  const AgentChecks checks(settings, whole);
+  if (workflow_reads(settings.workflow, SettingsGroup::rewards))
+    checks.check_reward();
+  if (workflow_reads(settings.workflow, SettingsGroup::agents)
+      && !agents_of(settings).command.empty())
+    checks.check_generation();
+}
+
+} // namespace troupe
