@@ -4,8 +4,8 @@
 
 #include "config/settings/agent_settings.hpp"
 #include "config/settings/algorithm_settings.hpp"
+#include "config/settings/model_settings.hpp"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -56,36 +56,6 @@ struct ClusterSettings {
   std::uint64_t move_staging_bytes() const {
     return static_cast<std::uint64_t>(move_staging_mib) << 20;
   }
-};
-
-struct OptimizerSettings {
-  double lr = 1e-5;
-  double weight_decay = 0.05;
-  std::array<double, 2> betas = {0.9, 0.95};
-  double eps = 1e-8;
-  std::string schedule = "cosine"; ///< cosine | linear | constant
-  double warmup = 0.02; ///< < 1: share of all optimizer steps, else steps
-  double clip = 1.0;    ///< global gradient norm; 0: off
-  double router_bias_rate = 0;     ///< of corrections of experts' scores
-  double router_aux_loss_coef = 0; ///< of the balance of a sequence's experts
-  bool operator==(const OptimizerSettings&) const = default;
-};
-
-/// Low-rank adapters (config/model/lora.hpp).
-struct LoraSettings {
-  int rank = 0; ///< 0: all weights are trained
-  double alpha = 16;
-  std::vector<std::string> targets = {"all-linear"};
-};
-
-struct ModelSettings {
-  std::string path;
-  std::string dtype = "auto";      ///< auto | fp32 | bf16
-  std::string save_dtype = "auto"; ///< auto | fp32 | bf16
-  OptimizerSettings optimizer;     ///< trained roles only
-  LoraSettings lora;               ///< trained roles only
-  double ema_decay = 1.0;          ///< of an EMA role; 1: frozen
-  int ema_every = 1;               ///< in updates of the tracked role
 };
 
 /// A file of data.train, and how often its rows come beside those of others.
