@@ -1,5 +1,5 @@
-// The `models` section of a run's settings: where a role's weights are, how they
-// are stored, and how they are trained.
+// The section `models` of a run's settings: where the weights of a role are,
+// how they are stored, and how they are trained.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What becomes of a Parquet file where python3 does its part, or does not. A
+// Parquet files where python3 does its part, and where it does not. A
 // script stands in for python3; tests/e2e/parquet_test.py has the real one.
 #include "config/base/error.hpp"
 #include "models/data/parquet_rows.hpp"
