@@ -26,7 +26,7 @@ class Engines(Case):
                 "data.train=data/prompts.jsonl", "data.batch_size=3",
                 "data.max_prompt_tokens=32", "rollout.n=2",
                 "rollout.max_new_tokens=5", "algorithm.kl_in=none",
-                "reward.kind=rule",
+                "algorithm.mini_batches=1", "reward.kind=rule",
                 "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}",
                 *(served if server else []), *overrides]
 

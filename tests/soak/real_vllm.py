@@ -36,7 +36,7 @@ class RealVllm(Case):
                 "data.train=data/prompts.jsonl", "data.batch_size=4",
                 "data.max_prompt_tokens=32", "rollout.n=4",
                 "rollout.max_new_tokens=12", "algorithm.kl_in=none",
-                "reward.kind=rule",
+                "algorithm.mini_batches=1", "reward.kind=rule",
                 "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}",
                 "rollout.engine=vllm",
                 f"rollout.server_command={PYTHON} -m "
