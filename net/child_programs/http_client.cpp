@@ -103,9 +103,9 @@ std::uint32_t bound_port(asio::io_context& io, std::uint32_t wanted) {
   boost::system::error_code error;
   asio::ip::tcp::acceptor acceptor(io);
   acceptor.open(asio::ip::tcp::v4(), error);
-  acceptor.bind({asio::ip::address_v4::loopback(),
-                 static_cast<asio::ip::port_type>(wanted)},
-                error);
+  acceptor.bind(
+    {asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(wanted)},
+    error);
   return error ? 0 : acceptor.local_endpoint().port();
 }
 

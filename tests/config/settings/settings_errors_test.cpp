@@ -254,8 +254,8 @@ TEST_F(SettingsErrors, AMissingRewardModelNamesTheAlternatives) {
   EXPECT_EQ(error({"ppo.yaml"}, {"models.reward=null"}),
             "ppo.yaml: models.reward.path: expected a folder in Hugging Face "
             "format, got nothing; try models.reward.path=FOLDER, or rewards "
-            "without a model (reward.kind: rule, python, process or http), as "
-            "reward.kind=rule reward.rule=gsm8k");
+            "without a model (reward.kind: rule, python, process, http or "
+            "agents), as reward.kind=rule reward.rule=gsm8k");
 }
 
 TEST_F(SettingsErrors, SizesMustFitEachOther) {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -109,6 +110,57 @@ TEST(Turns, SamplesOfAPromptShareItsCache) {
   leader.begin();
   talk(generator, leader, prompts, talking_options());
   EXPECT_EQ(generator.fed_tokens(), leader.tokens() - 4 - 3 * 8);
+}
+
+/// Generates turns one after another, each from tokens of its own.
+std::vector<TurnEnd> turns_in_order(Generator& generator,
+                                    std::vector<Turn> turns) {
+  TurnQueue queue;
+  std::vector<TurnEnd> ends;
+  std::function<void(std::size_t)> ask = [&](std::size_t i) {
+    if (i == turns.size())
+      return queue.close();
+    queue.ask(turns[i], [&, i](std::variant<TurnEnd, Failure> end) {
+      ends.push_back(std::get<TurnEnd>(end));
+      ask(i + 1);
+    });
+  };
+  ask(0);
+  auto options = talking_options();
+  options.ignore_eos = true;
+  generator.converse(prompt_rows({{1}}), options, at_step(5), &queue);
+  return ends;
+}
+
+Turn free_turn(Ids ids, std::uint32_t draw = 0) {
+  return {.sample = SampleId{0},
+          .ids = std::move(ids),
+          .max_new_tokens = 6,
+          .start = TurnStart::anything,
+          .draw = draw};
+}
+
+TEST(Turns, BranchesOfASampleHaveTheTokensTheyHaveAlone_I2) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  const Ids first{5, 6, 7, 8};
+  const Ids second{5, 6, 9};
+  const auto both = turns_in_order(
+    generator, {free_turn(first), free_turn(second), free_turn(first)});
+  ASSERT_EQ(both.size(), 3U);
+  EXPECT_EQ(both[0].ids, both[2].ids);
+  EXPECT_EQ(both[0].logprobs, both[2].logprobs);
+  EXPECT_EQ(turns_in_order(generator, {free_turn(second)})[0].ids, both[1].ids);
+}
+
+TEST(Turns, AnotherDrawOfTheSameTokensIsAnotherAnswer) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  const Ids ids{5, 6, 7, 8};
+  const auto ends = turns_in_order(
+    generator, {free_turn(ids), free_turn(ids, 1), free_turn(ids, 1)});
+  EXPECT_NE(ends[0].ids, ends[1].ids);
+  EXPECT_EQ(ends[1].ids, ends[2].ids);
 }
 
 TEST(Turns, LimitsEndATurnAndAConversation) {

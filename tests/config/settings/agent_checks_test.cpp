@@ -1,0 +1,74 @@
+// Settings of agents from outside, and what cannot go with them.
+#include "config/settings/agent_checks.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using ::testing::HasSubstr;
+using troupe::ConfigError;
+
+std::vector<std::string>
+agent_overrides(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all
+    = {"workflow=grpo",       "run.steps=9",        "data.train=p.jsonl",
+       "models.actor.path=a", "reward.kind=agents", "rollout.n=8"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return all;
+}
+
+std::string agent_error(const std::vector<std::string>& overrides) {
+  try {
+    troupe::load_settings({}, agent_overrides(overrides));
+  } catch (const ConfigError& caught) {
+    return caught.what();
+  }
+  return "no error";
+}
+
+TEST(AgentChecks, DefaultsAreThoseOfThePage) {
+  const auto settings
+    = troupe::load_settings({}, agent_overrides({"agents.command=run"}));
+  const auto& agents = troupe::agents_of(settings);
+  EXPECT_EQ(agents.command, "run");
+  EXPECT_EQ(agents.port, std::nullopt);
+  EXPECT_EQ(agents.concurrency, 64);
+  EXPECT_EQ(agents.timeout_s, 600);
+  EXPECT_EQ(agents.retries, 1);
+}
+
+TEST(AgentChecks, TheNumberOfProgramsNeedsPrograms) {
+  EXPECT_THAT(agent_error({}), HasSubstr("agents.command: expected a program"));
+  EXPECT_EQ(agent_error({"agents.command=run"}), "no error");
+  EXPECT_EQ(agent_error({"agents.command=run", "reward.kind=rule"}),
+            "no error");
+}
+
+TEST(AgentChecks, WhatNobodyWouldReadIsRefused) {
+  EXPECT_THAT(agent_error({"reward.kind=rule", "agents.port=8000"}),
+              HasSubstr("agents.port: expected agents.command set"));
+  EXPECT_THAT(agent_error({"agents.command=run", "workflow=distillation",
+                           "reward=null", "models.teacher.path=t"}),
+              HasSubstr("agents"));
+  EXPECT_THAT(agent_error({"agents.command=run", "agents.retries=-1"}),
+              HasSubstr("agents.retries: expected a whole number >= 0"));
+}
+
+TEST(AgentChecks, WhatProgramsCannotDoIsRefused) {
+  const std::string command = "agents.command=run";
+  EXPECT_THAT(agent_error({command, "rollout.engine=vllm",
+                           "rollout.server_command=serve"}),
+              HasSubstr("rollout.engine: expected own with agents.command"));
+  EXPECT_THAT(agent_error({command, "algorithm.routing_replay=true"}),
+              HasSubstr("algorithm.routing_replay: expected false"));
+  EXPECT_THAT(agent_error({command, "algorithm.sampling_mask=true",
+                           "rollout.top_k=4", "rollout.logprobs=sampled"}),
+              HasSubstr("algorithm.sampling_mask: expected false"));
+  EXPECT_THAT(agent_error({command, "run.replay=samples.jsonl"}),
+              HasSubstr("run.replay: expected nothing"));
+}
+
+} // namespace
