@@ -46,7 +46,7 @@ std::optional<std::string> text_after(const ChatTemplate& chat,
 
 /// Removes the end token that the answer has already.
 void remove_end(std::string& text, const SessionRecord& record,
-                SessionRecord::PieceId answer, const Tokenizer& tokenizer) {
+                SessionRecord::SegmentId answer, const Tokenizer& tokenizer) {
   const auto ids = record.ids_until(answer);
   if (record.truncated(answer) || ids.empty()
       || !tokenizer.ends_response(ids.back()))
