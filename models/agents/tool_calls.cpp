@@ -1,5 +1,7 @@
 #include "models/agents/tool_calls.hpp"
 
+#include "models/agents/shallow_json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -26,8 +28,7 @@ std::string_view without_first_blanks(std::string_view text) {
 }
 
 std::optional<ToolCall> parsed_call(std::string_view json) {
-  const auto value = ordered_json::parse(json.begin(), json.end(), nullptr,
-                                         /*allow_exceptions=*/false);
+  const auto value = parse_shallow_json(json);
   if (!value.is_object() || !value.contains("name")
       || !value["name"].is_string())
     return std::nullopt;
