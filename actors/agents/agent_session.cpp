@@ -3,6 +3,7 @@
 #include "models/agents/api_error.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <ctime>
 

@@ -58,7 +58,7 @@ private:
     models::ApiRequest request;
     Answer answer;
     models::ApiReply reply;
-    models::SessionRecord::PieceId given = 0;
+    models::SessionRecord::SegmentId given = 0;
   };
 
   void next();

@@ -16,8 +16,9 @@ using nlohmann::ordered_json;
 /// Text in place of an answer, which no template changes and nobody writes.
 constexpr const char* answer_mark = "troupe2b9fanswer7c51mark";
 
-std::string rendered(const ChatTemplate& chat, const ordered_json& messages,
-                     const ordered_json& tools) {
+std::string rendered_prompt(const ChatTemplate& chat,
+                            const ordered_json& messages,
+                            const ordered_json& tools) {
   try {
     return chat.render(messages, tools, /*add_generation_prompt=*/true);
   } catch (const ConfigError& error) {
@@ -46,7 +47,7 @@ std::optional<std::string> text_after(const ChatTemplate& chat,
 
 /// Removes the end token that the answer has already.
 void remove_end(std::string& text, const SessionRecord& record,
-                SessionRecord::PieceId answer, const Tokenizer& tokenizer) {
+                SessionRecord::SegmentId answer, const Tokenizer& tokenizer) {
   const auto ids = record.ids_until(answer);
   if (record.truncated(answer) || ids.empty()
       || !tokenizer.ends_response(ids.back()))
@@ -83,7 +84,7 @@ AgentPrompt prompt_of_messages(const ApiRequest& request,
     }
   }
   return {{},
-          tokenizer.encode(rendered(*chat, messages, tools),
+          tokenizer.encode(rendered_prompt(*chat, messages, tools),
                            /*special=*/false)};
 }
 

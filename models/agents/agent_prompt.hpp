@@ -14,8 +14,8 @@
 namespace troupe::models {
 
 struct AgentPrompt {
-  std::optional<SessionRecord::PieceId> after; ///< the answer it continues
-  std::vector<std::int32_t> given;             ///< new tokens, loss_mask 0
+  std::optional<SessionRecord::SegmentId> after; ///< the answer it continues
+  std::vector<std::int32_t> given;               ///< new tokens, loss_mask 0
 };
 
 /// Returns the prompt of a request; `chat` is null if the model has no chat

@@ -13,11 +13,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-bool is_chat(const ApiRequest& request) {
+bool is_chat_request(const ApiRequest& request) {
   return request.kind == ApiKind::chat;
 }
 
-std::string number_of(const ApiReply& reply, std::size_t i) {
+std::string answer_number(const ApiReply& reply, std::size_t i) {
   return reply.id + "-" + std::to_string(i);
 }
 
@@ -48,7 +48,7 @@ ordered_json client_message(const ordered_json& message) {
   return shown;
 }
 
-std::string token_text(std::int32_t id, const Tokenizer& tokenizer) {
+std::string text_of_token(std::int32_t id, const Tokenizer& tokenizer) {
   return tokenizer.decode({&id, 1}, /*skip_special=*/false);
 }
 
@@ -57,7 +57,7 @@ ordered_json chat_logprobs(const ApiAnswer& answer, std::size_t begin,
                            std::size_t end, const Tokenizer& tokenizer) {
   ordered_json content = ordered_json::array();
   for (std::size_t t = begin; t < end; ++t)
-    content.push_back({{"token", token_text(answer.ids[t], tokenizer)},
+    content.push_back({{"token", text_of_token(answer.ids[t], tokenizer)},
                        {"logprob", answer.logprobs[t]},
                        {"bytes", nullptr},
                        {"top_logprobs", ordered_json::array()}});
@@ -70,7 +70,7 @@ ordered_json text_logprobs(const ApiAnswer& answer, std::size_t begin,
                       {"token_logprobs", ordered_json::array()},
                       {"top_logprobs", nullptr}};
   for (std::size_t t = begin; t < end; ++t) {
-    all["tokens"].push_back(token_text(answer.ids[t], tokenizer));
+    all["tokens"].push_back(text_of_token(answer.ids[t], tokenizer));
     all["token_logprobs"].push_back(answer.logprobs[t]);
   }
   return all;
@@ -81,8 +81,9 @@ ordered_json logprobs_of(const ApiRequest& request, const ApiAnswer& answer,
                          const Tokenizer& tokenizer) {
   if (!request.form.logprobs)
     return nullptr;
-  return is_chat(request) ? chat_logprobs(answer, begin, end, tokenizer)
-                          : text_logprobs(answer, begin, end, tokenizer);
+  return is_chat_request(request)
+           ? chat_logprobs(answer, begin, end, tokenizer)
+           : text_logprobs(answer, begin, end, tokenizer);
 }
 
 ordered_json usage_of(const ApiReply& reply) {
@@ -96,9 +97,9 @@ ordered_json usage_of(const ApiReply& reply) {
 
 /// Returns the members that every body and event begins with.
 ordered_json heading(const ApiRequest& request, const ApiReply& reply) {
-  const std::string object = !is_chat(request)      ? "text_completion"
-                             : request.form.streams ? "chat.completion.chunk"
-                                                    : "chat.completion";
+  const std::string object = !is_chat_request(request) ? "text_completion"
+                             : request.form.streams    ? "chat.completion.chunk"
+                                                       : "chat.completion";
   return {{"id", reply.id},
           {"object", object},
           {"created", reply.created_s},
@@ -154,8 +155,9 @@ private:
   }
 
   ordered_json said(const std::string& text) const {
-    return is_chat(request_) ? ordered_json{{"delta", {{"content", text}}}}
-                             : ordered_json{{"text", text}};
+    return is_chat_request(request_)
+             ? ordered_json{{"delta", {{"content", text}}}}
+             : ordered_json{{"text", text}};
   }
 
   void write_tokens(std::size_t i, const char* finish) {
@@ -185,9 +187,9 @@ private:
   void write_answer(std::size_t i) {
     const auto& answer = reply_.answers[i];
     const auto message
-      = said_message(request_, answer, tokenizer_, number_of(reply_, i));
+      = said_message(request_, answer, tokenizer_, answer_number(reply_, i));
     const auto* finish = finish_of(message, answer);
-    if (is_chat(request_))
+    if (is_chat_request(request_))
       part(i, {{"delta", {{"role", "assistant"}, {"content", ""}}}}, 0, 0,
            nullptr);
     if (message.contains("tool_calls"))
@@ -229,9 +231,9 @@ std::string reply_body(const ApiRequest& request, const ApiReply& reply,
   for (std::size_t i = 0; i < reply.answers.size(); ++i) {
     const auto& answer = reply.answers[i];
     const auto message
-      = said_message(request, answer, tokenizer, number_of(reply, i));
+      = said_message(request, answer, tokenizer, answer_number(reply, i));
     ordered_json choice = {{"index", i}};
-    if (is_chat(request))
+    if (is_chat_request(request))
       choice["message"] = client_message(message);
     else
       choice["text"] = message["content"];

@@ -2,6 +2,7 @@
 
 #include "models/agents/api_error.hpp"
 #include "models/agents/chat_messages.hpp"
+#include "models/agents/shallow_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,8 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json parse_object(std::string_view body) {
-  auto value = ordered_json::parse(body.begin(), body.end(), nullptr,
-                                   /*allow_exceptions=*/false);
+  auto value = parse_shallow_json(body);
   if (!value.is_object())
     throw ApiError("the body is a JSON object");
   return value;
@@ -78,7 +78,8 @@ void refuse_impossible(const ordered_json& body) {
                    "logit_bias");
   const auto& format = member_of(body, "response_format");
   if (!format.is_null()
-      && (!format.is_object() || format.value("type", "") != "text"))
+      && (!format.is_object()
+          || format.value("type", ordered_json()) != "text"))
     throw ApiError("response_format is text", "response_format");
   const auto& choice = member_of(body, "tool_choice");
   if (!choice.is_null() && choice != "auto" && choice != "none")

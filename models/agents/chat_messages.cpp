@@ -1,6 +1,7 @@
 #include "models/agents/chat_messages.hpp"
 
 #include "models/agents/api_error.hpp"
+#include "models/agents/shallow_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +45,7 @@ ordered_json argument_value(const ordered_json& arguments) {
   if (!arguments.is_string())
     return arguments;
   const auto text = arguments.get<std::string>();
-  auto value = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  auto value = parse_shallow_json(text);
   return value.is_discarded() ? arguments : value;
 }
 

@@ -1,5 +1,7 @@
 #include "models/agents/session_end.hpp"
 
+#include "models/agents/shallow_json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -11,8 +13,7 @@ namespace {
 std::optional<double> reward_of_line(std::string_view line) {
   if (line.find("\"reward\"") == line.npos)
     return std::nullopt;
-  const auto value = nlohmann::json::parse(line.begin(), line.end(), nullptr,
-                                           /*allow_exceptions=*/false);
+  const auto value = parse_shallow_json(line);
   if (!value.is_object() || !value.contains("reward")
       || !value["reward"].is_number())
     return std::nullopt;

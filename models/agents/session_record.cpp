@@ -22,41 +22,43 @@ bool begins_with(const ordered_json& messages, const ordered_json& first) {
 
 } // namespace
 
-SessionRecord::PieceId SessionRecord::give(std::optional<PieceId> after,
-                                           std::vector<std::int32_t> ids) {
-  const auto same = std::ranges::find_if(pieces_, [&](const Piece& piece) {
-    return !piece.is_answer && piece.after == after && piece.ids == ids;
-  });
-  if (same != pieces_.end())
-    return static_cast<PieceId>(same - pieces_.begin());
-  TROUPE_CHECK(!after || pieces_.at(*after).is_answer,
+SessionRecord::SegmentId SessionRecord::give(std::optional<SegmentId> after,
+                                             std::vector<std::int32_t> ids) {
+  const auto same = std::ranges::find_if(
+    segments_, [&](const Segment& segment) {
+      return !segment.is_answer && segment.after == after && segment.ids == ids;
+    });
+  if (same != segments_.end())
+    return static_cast<SegmentId>(same - segments_.begin());
+  TROUPE_CHECK(!after || segments_.at(*after).is_answer,
                "the program goes on after an answer");
-  pieces_.push_back({.after = after, .ids = std::move(ids)});
-  return pieces_.size() - 1;
+  segments_.push_back({.after = after, .ids = std::move(ids)});
+  return segments_.size() - 1;
 }
 
-SessionRecord::PieceId SessionRecord::say(PieceId given,
-                                          std::vector<std::int32_t> ids,
-                                          std::vector<float> logprobs,
-                                          bool truncated, SaidAs as) {
-  TROUPE_CHECK(!pieces_.at(given).is_answer, "the model answers the program");
+SessionRecord::SegmentId SessionRecord::say(SegmentId given,
+                                            std::vector<std::int32_t> ids,
+                                            std::vector<float> logprobs,
+                                            bool truncated, SaidAs as) {
+  TROUPE_CHECK(!segments_.at(given).is_answer, "the model answers the program");
   TROUPE_CHECK(ids.size() == logprobs.size(), "one log-probability per token");
-  pieces_.push_back({.after = given,
-                     .ids = std::move(ids),
-                     .logprobs = std::move(logprobs),
-                     .is_answer = true,
-                     .truncated = truncated,
-                     .as = std::move(as)});
-  return pieces_.size() - 1;
+  segments_.push_back({.after = given,
+                       .ids = std::move(ids),
+                       .logprobs = std::move(logprobs),
+                       .is_answer = true,
+                       .truncated = truncated,
+                       .as = std::move(as)});
+  return segments_.size() - 1;
 }
 
 /// Returns the last of the answers with the largest `size`; 0: not one of them.
 template <class Size>
-std::optional<SessionRecord::PieceId> SessionRecord::longest(Size size) const {
-  std::optional<PieceId> best;
+std::optional<SessionRecord::SegmentId>
+SessionRecord::longest(Size size) const {
+  std::optional<SegmentId> best;
   std::size_t most = 1;
-  for (PieceId i = 0; i < pieces_.size(); ++i) {
-    const std::size_t own = pieces_[i].is_answer ? size(i) : 0;
+  for (SegmentId i = 0; i < segments_.size(); ++i) {
+    const std::size_t own = segments_[i].is_answer ? size(i) : 0;
     if (own < most)
       continue;
     most = own;
@@ -65,28 +67,28 @@ std::optional<SessionRecord::PieceId> SessionRecord::longest(Size size) const {
   return best;
 }
 
-std::optional<SessionRecord::PieceId>
+std::optional<SessionRecord::SegmentId>
 SessionRecord::continued_by(const ordered_json& messages,
                             const ordered_json& tools) const {
-  return longest([&](PieceId i) -> std::size_t {
-    const auto& as = pieces_[i].as;
+  return longest([&](SegmentId i) -> std::size_t {
+    const auto& as = segments_[i].as;
     return *as.tools == tools && begins_with(messages, *as.messages)
              ? as.messages->size()
              : 0;
   });
 }
 
-std::optional<SessionRecord::PieceId>
+std::optional<SessionRecord::SegmentId>
 SessionRecord::continued_by(const std::string& prompt) const {
-  return longest([&](PieceId i) -> std::size_t {
-    const auto& text = pieces_[i].as.text;
+  return longest([&](SegmentId i) -> std::size_t {
+    const auto& text = segments_[i].as.text;
     return prompt.starts_with(text) ? text.size() : 0;
   });
 }
 
-std::optional<SessionRecord::PieceId>
+std::optional<SessionRecord::SegmentId>
 SessionRecord::continued_by(std::span<const std::int32_t> ids) const {
-  return longest([&](PieceId i) -> std::size_t {
+  return longest([&](SegmentId i) -> std::size_t {
     const auto own = ids_until(i);
     return own.size() <= ids.size()
                && std::equal(own.begin(), own.end(), ids.begin())
@@ -97,63 +99,63 @@ SessionRecord::continued_by(std::span<const std::int32_t> ids) const {
 
 std::size_t SessionRecord::num_answers() const {
   return static_cast<std::size_t>(
-    std::ranges::count(pieces_, true, &Piece::is_answer));
+    std::ranges::count(segments_, true, &Segment::is_answer));
 }
 
-std::uint32_t SessionRecord::answers_to(PieceId given) const {
+std::uint32_t SessionRecord::answers_to(SegmentId given) const {
   return static_cast<std::uint32_t>(std::ranges::count_if(
-    pieces_, [&](const Piece& piece) { return piece.after == given; }));
+    segments_, [&](const Segment& segment) { return segment.after == given; }));
 }
 
-std::vector<SessionRecord::PieceId>
-SessionRecord::path_to(PieceId piece) const {
-  std::vector<PieceId> path;
-  for (std::optional<PieceId> at = piece; at; at = pieces_.at(*at).after)
+std::vector<SessionRecord::SegmentId>
+SessionRecord::path_to(SegmentId segment) const {
+  std::vector<SegmentId> path;
+  for (std::optional<SegmentId> at = segment; at; at = segments_.at(*at).after)
     path.push_back(*at);
   std::ranges::reverse(path);
   return path;
 }
 
-std::vector<std::int32_t> SessionRecord::ids_until(PieceId piece) const {
+std::vector<std::int32_t> SessionRecord::ids_until(SegmentId segment) const {
   std::vector<std::int32_t> ids;
-  for (const auto at : path_to(piece))
-    ids.insert(ids.end(), pieces_[at].ids.begin(), pieces_[at].ids.end());
+  for (const auto at : path_to(segment))
+    ids.insert(ids.end(), segments_[at].ids.begin(), segments_[at].ids.end());
   return ids;
 }
 
-RecordedBranch SessionRecord::branch(PieceId end) const {
+RecordedBranch SessionRecord::branch(SegmentId end) const {
   RecordedBranch branch;
   for (const auto at : path_to(end)) {
-    const Piece& piece = pieces_[at];
-    const auto size = branch.ids.size() + piece.ids.size();
-    branch.ids.insert(branch.ids.end(), piece.ids.begin(), piece.ids.end());
-    branch.loss_mask.resize(size, piece.is_answer ? 1 : 0);
-    branch.logprobs.insert(branch.logprobs.end(), piece.logprobs.begin(),
-                           piece.logprobs.end());
+    const Segment& segment = segments_[at];
+    const auto size = branch.ids.size() + segment.ids.size();
+    branch.ids.insert(branch.ids.end(), segment.ids.begin(), segment.ids.end());
+    branch.loss_mask.resize(size, segment.is_answer ? 1 : 0);
+    branch.logprobs.insert(branch.logprobs.end(), segment.logprobs.begin(),
+                           segment.logprobs.end());
     branch.logprobs.resize(size);
-    branch.truncated = piece.truncated;
+    branch.truncated = segment.truncated;
   }
   return branch;
 }
 
-std::vector<SessionRecord::PieceId> SessionRecord::ends() const {
-  std::set<PieceId> continued;
-  for (const Piece& piece : pieces_)
-    if (piece.is_answer && pieces_[*piece.after].after)
-      continued.insert(*pieces_[*piece.after].after);
-  std::vector<PieceId> ends;
-  for (PieceId i = 0; i < pieces_.size(); ++i)
-    if (pieces_[i].is_answer && !continued.contains(i))
+std::vector<SessionRecord::SegmentId> SessionRecord::ends() const {
+  std::set<SegmentId> continued;
+  for (const Segment& segment : segments_)
+    if (segment.is_answer && segments_[*segment.after].after)
+      continued.insert(*segments_[*segment.after].after);
+  std::vector<SegmentId> ends;
+  for (SegmentId i = 0; i < segments_.size(); ++i)
+    if (segments_[i].is_answer && !continued.contains(i))
       ends.push_back(i);
   return ends;
 }
 
-std::optional<SessionRecord::PieceId> SessionRecord::last_answer() const {
-  const auto last = std::ranges::find(pieces_.rbegin(), pieces_.rend(), true,
-                                      &Piece::is_answer);
-  if (last == pieces_.rend())
+std::optional<SessionRecord::SegmentId> SessionRecord::last_answer() const {
+  const auto last = std::ranges::find(segments_.rbegin(), segments_.rend(),
+                                      true, &Segment::is_answer);
+  if (last == segments_.rend())
     return std::nullopt;
-  return static_cast<PieceId>(pieces_.rend() - last) - 1;
+  return static_cast<SegmentId>(segments_.rend() - last) - 1;
 }
 
 std::optional<RecordedBranch> SessionRecord::last_branch() const {
@@ -171,7 +173,7 @@ std::size_t SessionRecord::answers_beside_last_branch() const {
     return 0;
   const auto path = path_to(*last);
   const auto own = std::ranges::count_if(
-    path, [&](PieceId at) { return pieces_[at].is_answer; });
+    path, [&](SegmentId at) { return segments_[at].is_answer; });
   return num_answers() - static_cast<std::size_t>(own);
 }
 

@@ -1,8 +1,8 @@
-// The record of a session, token by token: a tree of pieces, given by the
-// program or said by the model. A piece that the model said is never tokenized
-// again, so a branch holds the tokens that were drawn, with the
-// log-probabilities that they were drawn with. Branches share the pieces up to
-// where they part.
+// The record of a session, token by token: a tree of segments, given by the
+// program or said by the model. A segment that the model said is never
+// tokenized again, so a branch holds the tokens that were drawn, with the
+// log-probabilities that they were drawn with. Branches share the segments up
+// to where they part.
 #pragma once
 
 #include "models/agents/held_json.hpp"
@@ -33,14 +33,14 @@ struct RecordedBranch {
 
 class SessionRecord {
 public:
-  using PieceId = std::size_t;
+  using SegmentId = std::size_t;
 
-  /// Adds what the program gives after a piece, or at the start; returns the
-  /// piece that is equal if there is one.
-  PieceId give(std::optional<PieceId> after, std::vector<std::int32_t> ids);
+  /// Adds what the program gives after a segment, or at the start; returns the
+  /// segment that is equal if there is one.
+  SegmentId give(std::optional<SegmentId> after, std::vector<std::int32_t> ids);
   /// Adds an answer of the model.
-  PieceId say(PieceId given, std::vector<std::int32_t> ids,
-              std::vector<float> logprobs, bool truncated, SaidAs as);
+  SegmentId say(SegmentId given, std::vector<std::int32_t> ids,
+                std::vector<float> logprobs, bool truncated, SaidAs as);
   /// Notes that what the program gave found no room: the branch that the
   /// session ends with counts as truncated.
   void had_no_room() {
@@ -49,35 +49,36 @@ public:
 
   /// Returns the answer whose messages `messages` begin with, and go on after:
   /// the longest, and of equal ones the last. Nothing: none.
-  std::optional<PieceId>
+  std::optional<SegmentId>
   continued_by(const nlohmann::ordered_json& messages,
                const nlohmann::ordered_json& tools) const;
   /// Returns the answer with whose text `prompt` begins, likewise.
-  std::optional<PieceId> continued_by(const std::string& prompt) const;
+  std::optional<SegmentId> continued_by(const std::string& prompt) const;
   /// Returns the answer with whose branch `ids` begin, likewise.
-  std::optional<PieceId> continued_by(std::span<const std::int32_t> ids) const;
+  std::optional<SegmentId>
+  continued_by(std::span<const std::int32_t> ids) const;
 
   std::size_t num_answers() const;
-  /// Returns how often the model has answered a piece.
-  std::uint32_t answers_to(PieceId given) const;
-  const SaidAs& said_as(PieceId piece) const {
-    return pieces_.at(piece).as;
+  /// Returns how often the model has answered a segment.
+  std::uint32_t answers_to(SegmentId given) const;
+  const SaidAs& said_as(SegmentId segment) const {
+    return segments_.at(segment).as;
   }
-  bool truncated(PieceId piece) const {
-    return pieces_.at(piece).truncated;
+  bool truncated(SegmentId segment) const {
+    return segments_.at(segment).truncated;
   }
-  std::vector<std::int32_t> ids_until(PieceId piece) const;
-  RecordedBranch branch(PieceId piece) const;
+  std::vector<std::int32_t> ids_until(SegmentId segment) const;
+  RecordedBranch branch(SegmentId segment) const;
   /// Returns the answers that nothing continues: each ends a branch.
-  std::vector<PieceId> ends() const;
+  std::vector<SegmentId> ends() const;
   /// Returns the branch of the last answer; nothing: the model said nothing.
   std::optional<RecordedBranch> last_branch() const;
   /// Returns the answers that are not in that branch.
   std::size_t answers_beside_last_branch() const;
 
 private:
-  struct Piece {
-    std::optional<PieceId> after;
+  struct Segment {
+    std::optional<SegmentId> after;
     std::vector<std::int32_t> ids;
     std::vector<float> logprobs; ///< of answers
     bool is_answer = false;
@@ -85,12 +86,12 @@ private:
     SaidAs as;
   };
 
-  std::vector<PieceId> path_to(PieceId piece) const;
-  std::optional<PieceId> last_answer() const;
+  std::vector<SegmentId> path_to(SegmentId segment) const;
+  std::optional<SegmentId> last_answer() const;
   template <class Size>
-  std::optional<PieceId> longest(Size size) const;
+  std::optional<SegmentId> longest(Size size) const;
 
-  std::vector<Piece> pieces_;
+  std::vector<Segment> segments_;
   bool had_no_room_ = false;
 };
 

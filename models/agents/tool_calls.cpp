@@ -1,5 +1,7 @@
 #include "models/agents/tool_calls.hpp"
 
+#include "models/agents/shallow_json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -13,21 +15,20 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view call_opens = "<tool_call>";
 constexpr std::string_view call_closes = "</tool_call>";
-constexpr std::string_view blanks = " \t\r\n";
+constexpr std::string_view call_blanks = " \t\r\n";
 
 std::string_view without_last_blanks(std::string_view text) {
-  const auto last = text.find_last_not_of(blanks);
+  const auto last = text.find_last_not_of(call_blanks);
   return text.substr(0, last == text.npos ? 0 : last + 1);
 }
 
 std::string_view without_first_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(blanks);
+  const auto first = text.find_first_not_of(call_blanks);
   return first == text.npos ? std::string_view{} : text.substr(first);
 }
 
 std::optional<ToolCall> parsed_call(std::string_view json) {
-  const auto value = ordered_json::parse(json.begin(), json.end(), nullptr,
-                                         /*allow_exceptions=*/false);
+  const auto value = parse_shallow_json(json);
   if (!value.is_object() || !value.contains("name")
       || !value["name"].is_string())
     return std::nullopt;

@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 
-constexpr const char* loopback = "127.0.0.1";
+constexpr const char* api_loopback = "127.0.0.1";
 constexpr std::string_view bearer = "Bearer ";
 
 using ApiParser = http::request_parser<http::string_body>;
@@ -134,7 +134,7 @@ private:
 };
 
 void ApiServer::Impl::listen(std::uint16_t port) {
-  listener = std::make_shared<Listener>(io, who, loopback, port);
+  listener = std::make_shared<Listener>(io, who, api_loopback, port);
   listener->start([this](tcp::socket socket, const std::string&,
                          PendingConnections::Entry entry) {
     std::make_shared<Visit>(*this, std::move(socket), std::move(entry))

@@ -5,6 +5,10 @@
 #include "config/settings/settings.hpp"
 #include "config/trace/trace.hpp"
 #include "config/trace/trace_file.hpp"
+#include "models/agents/api_error.hpp"
+#include "models/agents/api_request.hpp"
+#include "models/agents/session_end.hpp"
+#include "models/agents/tool_calls.hpp"
 #include "models/hf/safetensors.hpp"
 #include "models/text/tokenizer.hpp"
 #include "net/base/wire.hpp"
@@ -118,6 +122,27 @@ void read_frame(const std::string& input) {
   net::decode_header(bytes.subspan(net::kPreludeBytes));
 }
 
+const std::vector<std::string> api_bodies = {
+  R"({"messages": [{"role": "user", "content": [{"text": "a"}]},
+      {"role": "assistant", "content": null, "tool_calls": [{"id": "1",
+        "function": {"name": "f", "arguments": "{\"x\": [1]}"}}]},
+      {"role": "tool", "tool_call_id": "1", "content": "2"}],
+      "tools": [{"type": "function"}], "n": 2, "stream": true,
+      "stream_options": {"include_usage": true}, "logprobs": true})",
+  R"({"prompt": [1, 2], "max_tokens": 3, "stop": "=", "logprobs": 0})",
+  R"(so <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)"};
+
+/// Reads a program's request, and a model's text, which may call tools.
+void read_api_body(const std::string& input) {
+  models::split_tool_calls(input);
+  models::reward_of_output(input);
+  for (const auto kind : {models::ApiKind::chat, models::ApiKind::completion})
+    try {
+      models::parse_api_request(kind, input, {});
+    } catch (const models::ApiError&) { // its own answer
+    }
+}
+
 void read_tokenizer(const std::string& input) {
   const auto tokenizer
     = models::Tokenizer::parse(input, "{}", "tokenizer.json");
@@ -204,6 +229,7 @@ std::vector<Target> all_targets(const std::string& folder,
      }},
     {"tokenizer", {small_tokenizer}, read_tokenizer},
     {"frame", frames(), read_frame},
+    {"api_request", api_bodies, read_api_body},
   };
   add_reader_targets(targets, folder);
   return targets;

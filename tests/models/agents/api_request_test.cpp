@@ -24,7 +24,7 @@ ApiRequest completion(const std::string& body) {
 }
 
 template <class Parse>
-std::string refusal(Parse parse) {
+std::string api_refusal(Parse parse) {
   try {
     parse();
   } catch (const ApiError& error) {
@@ -79,7 +79,7 @@ TEST(ApiRequest, AChatMayBeGivenAsTokens) {
 }
 
 TEST(ApiRequest, HowTokensAreDrawnHasNoEffect) {
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(api_refusal([] {
               chat(R"(, "temperature": 0.2, "top_p": 0.9, "seed": 7,
                       "presence_penalty": 1, "user": "u", "stop": "=",
                       "logit_bias": {}, "tool_choice": "auto")");
@@ -88,25 +88,28 @@ TEST(ApiRequest, HowTokensAreDrawnHasNoEffect) {
 }
 
 TEST(ApiRequest, WhatCannotBeDoneIsRefusedByName) {
-  EXPECT_THAT(refusal([] { chat(R"(, "logit_bias": {"5": 1})"); }),
+  EXPECT_THAT(api_refusal([] { chat(R"(, "logit_bias": {"5": 1})"); }),
               HasSubstr("logit_bias: "));
-  EXPECT_THAT(refusal([] { chat(R"(, "stop": ["END"])"); }),
+  EXPECT_THAT(api_refusal([] { chat(R"(, "stop": ["END"])"); }),
               HasSubstr("among the texts of rollout.stop"));
-  EXPECT_THAT(refusal([] { chat(R"(, "tool_choice": "required")"); }),
+  EXPECT_THAT(api_refusal([] { chat(R"(, "tool_choice": "required")"); }),
               HasSubstr("tool_choice is auto or none"));
-  EXPECT_THAT(
-    refusal([] { chat(R"(, "response_format": {"type": "json_object"})"); }),
-    HasSubstr("response_format is text"));
-  EXPECT_THAT(refusal([] { chat(R"(, "n": 0)"); }),
+  EXPECT_THAT(api_refusal([] {
+                chat(R"(, "response_format": {"type": "json_object"})");
+              }),
+              HasSubstr("response_format is text"));
+  EXPECT_THAT(api_refusal([] { chat(R"(, "n": 0)"); }),
               HasSubstr("n is a whole number from 1 to 128"));
-  EXPECT_THAT(refusal([] { completion(R"({"prompt": "a", "echo": true})"); }),
-              HasSubstr("echo"));
-  EXPECT_THAT(refusal([] { completion("{}"); }), HasSubstr("prompt is a text"));
-  EXPECT_THAT(refusal([] { completion(R"({"prompt": ["a", "b"]})"); }),
+  EXPECT_THAT(
+    api_refusal([] { completion(R"({"prompt": "a", "echo": true})"); }),
+    HasSubstr("echo"));
+  EXPECT_THAT(api_refusal([] { completion("{}"); }),
+              HasSubstr("prompt is a text"));
+  EXPECT_THAT(api_refusal([] { completion(R"({"prompt": ["a", "b"]})"); }),
               HasSubstr("list of token ids"));
-  EXPECT_THAT(refusal([] { completion(R"({"prompt": [-1]})"); }),
+  EXPECT_THAT(api_refusal([] { completion(R"({"prompt": [-1]})"); }),
               HasSubstr("list of token ids"));
-  EXPECT_THAT(refusal([] { completion("not JSON"); }),
+  EXPECT_THAT(api_refusal([] { completion("not JSON"); }),
               HasSubstr("the body is a JSON object"));
 }
 

@@ -128,7 +128,8 @@ std::vector<TurnEnd> turns_in_order(Generator& generator,
   ask(0);
   auto options = talking_options();
   options.ignore_eos = true;
-  generator.converse(prompt_rows({{1}}), options, at_step(5), &queue);
+  generator.converse(prompt_rows(std::vector<Ids>{Ids{1}}), options, at_step(5),
+                     &queue);
   return ends;
 }
 

@@ -1,0 +1,212 @@
+"""Agents from outside: programs that lead the samples of GRPO over an endpoint
+like OpenAI's; tokens as they were said, rewards, failures (examples/agents)."""
+import re
+import sys
+import unittest
+
+from conversation_test import EXAMPLES, Talk
+
+CLIENT = r"""
+import http.client, json, os, sys, time, urllib.parse
+base = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
+
+def ask(path, body, key=os.environ["OPENAI_API_KEY"]):
+    connection = http.client.HTTPConnection(base.hostname, base.port)
+    connection.request("POST", base.path + path, json.dumps(body),
+                       {"Authorization": "Bearer " + key})
+    reply = connection.getresponse()
+    return reply.status, reply.read().decode()
+
+row = json.loads(sys.stdin.readline())
+sample = int(os.environ["TROUPE_SAMPLE"])
+"""
+
+
+class Agents(Talk):
+    @classmethod
+    def setUpClass(cls):
+        """Models of their examples' languages; rooms have their own data."""
+        super().setUpClass()
+        cls.learn("tool_use")
+        cls.learn("self_play")
+        cls.learn("agents")
+
+    def agent(self, example, *overrides, code=0, program=None):
+        """A run of examples/agents/EXAMPLE.yaml."""
+        language = {"calculator": "tool_use", "game": "self_play",
+                    "treasure": "agents"}[example]
+        program = program or EXAMPLES / "agents" / f"{example}.py"
+        return self.troupe(
+            "train", EXAMPLES / "agents" / f"{example}.yaml",
+            f"models.actor.path=data/runs/{language}/latest/actor",
+            f"data.train=data/{language}/prompts.jsonl",
+            f"agents.command={sys.executable} -B {program}", *overrides,
+            code=code)
+
+    def program(self, text):
+        """A program of the test's, after the client's lines."""
+        file = self.folder / "agent.py"
+        file.write_text(CLIENT + text)
+        return file
+
+    def small(self, text, *overrides, code=0):
+        """One step of 8 samples of the calculator's rows, on one device."""
+        return self.agent(
+            "calculator", "run.steps=1", "data.batch_size=4", "rollout.n=2",
+            "plan=single", "cluster.devices_per_node=1",
+            "cluster.workers_per_node=1", "agents.retries=0", *overrides,
+            program=self.program(text), code=code)
+
+    # -- the examples --------------------------------------------------------
+
+    def test_the_calculator_is_asked_more_and_more(self):
+        self.agent("calculator")
+        first, last = self.rise("calculator", "critic/score/mean")
+        self.assertGreater(last, first + 0.15)
+        told = re.compile(r"calc (\d+)\+(\d+)=(\d+)\n", re.A)
+        asked = 0
+        for sample in self.samples("calculator"):
+            a, b = map(int, sample["prompt"].strip().split("+"))
+            text = sample["response"]
+            tools = told.findall(text)
+            asked += len(tools)
+            for one, other, result in tools:
+                self.assertEqual(int(one) + int(other), int(result))
+            mask = sample["loss_mask"]
+            own = mask[mask.index(1):]
+            masked = sum(len(result) + 1 for _, _, result in tools)
+            self.assertEqual(own.count(0), masked, text)  # one byte per token
+            for kept, number in zip(mask, sample["logprobs"]):
+                self.assertTrue(kept or number == 0)
+            answer = re.search(r"so (\d+)\.$", text, re.A)
+            right = bool(answer) and int(answer[1]) == a + b
+            self.assertEqual(sample["score"], right, text)
+        self.assertGreater(asked, 50)
+        for line in self.metrics("calculator").values():
+            self.assertGreaterEqual(line["agents/turns"], 1)
+            self.assertEqual((line["agents/failed"], line["agents/retries"],
+                              line["agents/unused_turns"]), (0, 0, 0))
+
+    def test_a_game_and_an_environment_are_played_to_their_ends(self):
+        self.agent("game", "run.steps=3")
+        for sample in self.samples("game"):
+            self.assertIn(sample["score"], (-1, 0, 1))
+        self.agent("treasure", "run.steps=3")
+        for sample in self.samples("treasure"):
+            self.assertLessEqual(sample["score"], 1)
+            if sample["response"].endswith("found"):
+                self.assertGreater(sample["score"], 0)
+            self.assertRegex(sample["prompt"], r"treasure \d room \d\n")
+
+    def test_the_same_sessions_under_another_plan_I1_I2(self):
+        self.agent("calculator", "run.steps=2")
+        self.agent("calculator", "run.steps=2", "run.name=one", "plan=single",
+                   "cluster.workers_per_node=1", "cluster.devices_per_node=1",
+                   "agents.concurrency=3")
+
+        def said(name):
+            return {(s["step"], s["sample"]): (s["sequence_ids"], s["score"])
+                    for s in self.samples(name)}
+
+        self.assertEqual(said("calculator"), said("one"))
+        first, one = self.metrics("calculator"), self.metrics("one")
+        for step, line in first.items():
+            self.assertAlmostEqual(
+                line["actor/loss"], one[step]["actor/loss"],
+                delta=1e-4 * abs(line["actor/loss"]) + 1e-6)
+
+    # -- the endpoint --------------------------------------------------------
+
+    def test_branches_are_answered_and_the_last_is_trained_on(self):
+        self.small(r"""
+status, text = ask("/completions", {"prompt": row["prompt"], "n": 2,
+                   "max_tokens": 4, "logprobs": 1, "return_token_ids": True})
+body = json.loads(text)
+assert status == 200, text
+one, _ = body["choices"]
+assert len(one["token_ids"]) == len(one["logprobs"]["token_logprobs"])
+status, text = ask("/completions", {"prompt": body["prompt_token_ids"]
+                   + one["token_ids"] + body["prompt_token_ids"],
+                   "max_tokens": 3, "stream": True})
+assert text.endswith("data: [DONE]\n\n"), text
+print(json.dumps({"reward": 1}))
+""")
+        line = self.metrics("calculator")[1]
+        self.assertEqual((line["agents/turns"], line["agents/failed"]), (3, 0))
+        self.assertEqual(line["agents/unused_turns"], 8)
+        for sample in self.samples("calculator"):
+            mask = "".join(map(str, sample["loss_mask"]))
+            prompt = mask.index("1")
+            self.assertRegex(mask, rf"^0{{{prompt}}}1+0{{{prompt}}}1+$")
+
+    def test_strangers_and_mistakes_get_a_sentence(self):
+        self.small(r"""
+status, text = ask("/completions", {"prompt": "a"}, key="guessed")
+assert status == 401 and "OPENAI_API_KEY" in text, text
+status, text = ask("/chat/completions", {"messages": [{"role": "user",
+                   "content": "hi"}]})
+assert status == 400 and "chat template" in text, text
+status, text = ask("/completions", {"prompt": "a", "stop": ["never"]})
+assert status == 400 and "rollout.stop" in text, text
+status, text = ask("/completions", {"prompt": row["prompt"]})
+assert status == 200, text
+status, text = ask("/reward", {"reward": 0.25})
+assert status == 200, text
+""")
+        self.assertEqual({sample["score"] for sample in
+                          self.samples("calculator")}, {0.25})
+
+    # -- failures ------------------------------------------------------------
+
+    FAILS_ONCE = r"""
+mark = f"failed_{sample}"
+if sample % 4 == 0 and not os.path.exists(mark):
+    open(mark, "w").close()
+    raise KeyError("no such thing")
+ask("/completions", {"prompt": row["prompt"], "max_tokens": 4})
+print(json.dumps({"reward": 2}))
+"""
+
+    def test_a_failed_session_is_run_again(self):
+        self.small(self.FAILS_ONCE, "agents.retries=1")
+        line = self.metrics("calculator")[1]
+        self.assertEqual((line["agents/failed"], line["agents/retries"]),
+                         (0, 2))
+        self.assertEqual(line["critic/score/mean"], 2)
+
+    def test_one_that_fails_for_good_is_counted_and_its_group_goes_on(self):
+        self.small(self.FAILS_ONCE, "reward.on_error=zero")
+        line = self.metrics("calculator")[1]
+        self.assertEqual((line["agents/failed"], line["reward/errors"]), (2, 2))
+        self.assertEqual([sample["score"] for sample in
+                          self.samples("calculator")],
+                         [0, 2, 2, 2, 0, 2, 2, 2])
+
+    def test_or_ends_the_run_with_its_last_words(self):
+        done = self.small(self.FAILS_ONCE, code=2)
+        self.assertRegex(done.stderr, r"sample \d: the program ended with exit "
+                                      r"code 1: KeyError: 'no such thing'")
+
+    def test_a_late_program_is_killed(self):
+        self.small(r"""
+ask("/completions", {"prompt": row["prompt"], "max_tokens": 4})
+if sample == 3:
+    time.sleep(1000)
+print(json.dumps({"reward": 1}))
+""", "agents.timeout_s=2", "reward.on_error=skip")
+        line = self.metrics("calculator")[1]
+        self.assertEqual(line["agents/failed"], 1)
+        scores = [sample["score"] for sample in self.samples("calculator")]
+        self.assertEqual(scores, [1, 1, 1, None, 1, 1, 1, 1])
+
+    def test_a_sandbox_is_before_the_command(self):
+        self.small(r"""
+ask("/completions", {"prompt": row["prompt"], "max_tokens": 4})
+print(json.dumps({"reward": float(os.environ["INSIDE"])}))
+""", "agents.sandbox=env INSIDE=7")
+        self.assertEqual({sample["score"] for sample in
+                          self.samples("calculator")}, {7})
+
+
+if __name__ == "__main__":
+    unittest.main()
