@@ -8,6 +8,7 @@
 // descriptor), or nothing (the keeper ends).
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <chrono>

@@ -4,6 +4,7 @@
 #include "net/child_programs/child_start.hpp"
 #include "net/keeper/keeper.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>

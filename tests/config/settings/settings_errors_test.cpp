@@ -5,6 +5,7 @@
 
 namespace {
 
+using ::testing::HasSubstr;
 using SettingsErrors = troupe::support::SettingsFixture;
 
 TEST_F(SettingsErrors, AValidFileIsAccepted) {
