@@ -269,8 +269,7 @@ TEST_F(DatasetFile, SkippedAndTruncatedRowsAreReported) {
     warn_of_lost(Dataset::open(given, letters()));
     return ::testing::internal::GetCapturedStderr();
   };
-  const std::string file
-    = "warning: data: " + given.files.front().string() + ": ";
+  const auto file = "warning: data: " + given.files[0].string() + ": ";
   const std::string skipping = told("skip");
   EXPECT_THAT(skipping, HasSubstr(file + "1 bad rows skipped; the first: "));
   EXPECT_THAT(skipping, HasSubstr(file + "2 overlong rows skipped\n"));
