@@ -8,9 +8,9 @@
 namespace troupe {
 
 struct HttpUrl {
-  std::string host;   ///< without brackets if an IPv6 address
-  std::string port;   ///< default "80", of https "443"
-  std::string target; ///< default "/"
+  std::string host;    ///< without brackets if an IPv6 address
+  std::string port;    ///< default "80", of https "443"
+  std::string target;  ///< default "/"
   bool secure = false; ///< https
 };
 

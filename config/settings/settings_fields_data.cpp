@@ -117,7 +117,8 @@ void add_train(FieldTable& table) {
       [](Settings& settings, const std::string&) -> Slot {
         return &settings.data;
       },
-      "Training rows: a file (.jsonl, .jsonl.gz, .parquet; a path, or an address with https://, s3:// or hf://), a list of such "
+      "Training rows: a file (.jsonl, .jsonl.gz, .parquet; a path, or an "
+      "address with https://, s3:// or hf://), a list of such "
       "files, or a mixture, [{path: a.jsonl, weight: 0.7}, ...]. Weights "
       "decide "
       "how often a file's rows come, whatever its size; without weights each "

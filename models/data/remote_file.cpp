@@ -145,9 +145,8 @@ std::string cut_sum(const std::string& name, std::string_view& address) {
                                              : std::string_view{});
   for (char& digit : sum)
     digit = static_cast<char>(std::tolower(static_cast<unsigned char>(digit)));
-  const bool is_sum
-    = sum.size() == sum_digits
-      && sum.find_first_not_of("0123456789abcdef") == sum.npos;
+  const bool is_sum = sum.size() == sum_digits
+                      && sum.find_first_not_of("0123456789abcdef") == sum.npos;
   if (!is_sum)
     no_address(name, "#sha256= and 64 hexadecimal digits",
                "'" + std::string(mark) + "'");
@@ -164,7 +163,8 @@ std::string hint_for(const std::string& name, const net::FetchReply& reply) {
   constexpr long unauthorized = 401;
   constexpr long forbidden = 403;
   if (reply.status != unauthorized && reply.status != forbidden)
-    return "a copy on this machine in its place; what was fetched once needs no "
+    return "a copy on this machine in its place; what was fetched once needs "
+           "no "
            "network";
   if (name.starts_with("hf://"))
     return "HF_TOKEN=TOKEN of somebody who may read it";

@@ -28,13 +28,14 @@ struct RemoteFile {
 
 /// Reads `https://HOST/PATH`, `s3://BUCKET/KEY` (AWS_ACCESS_KEY_ID,
 /// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL) or
-/// `hf://datasets/OWNER/NAME[@REVISION]/PATH` (HF_TOKEN, HF_ENDPOINT), each with
+/// `hf://datasets/OWNER/NAME[@REVISION]/PATH` (HF_TOKEN, HF_ENDPOINT), each
+/// with
 /// `#sha256=DIGITS` or without. Throws ConfigError that names it.
 RemoteFile parse_remote_file(const std::string& name,
                              const Variables& variables);
 
-/// Returns the file in the cache, fetched unless it is there. Throws ConfigError
-/// that names it if it cannot be fetched or has another checksum.
+/// Returns the file in the cache, fetched unless it is there. Throws
+/// ConfigError that names it if it cannot be fetched or has another checksum.
 std::filesystem::path fetched_file(const std::string& name);
 
 } // namespace troupe::models

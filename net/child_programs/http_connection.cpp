@@ -110,9 +110,9 @@ boost::asio::awaitable<void> HttpConnection::open(HttpReply& reply) {
 }
 
 template <class Stream>
-boost::asio::awaitable<void>
-HttpConnection::exchange(Stream& stream, const HttpCall& call,
-                         HttpReply& reply) {
+boost::asio::awaitable<void> HttpConnection::exchange(Stream& stream,
+                                                      const HttpCall& call,
+                                                      HttpReply& reply) {
   http::request<http::string_body> request{
     call.is_get ? http::verb::get : http::verb::post, call.target, 11};
   request.set(http::field::host, url_.host + ":" + url_.port);

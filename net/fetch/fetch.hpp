@@ -15,8 +15,8 @@ namespace troupe::net {
 struct FetchRequest {
   std::string url;
   std::vector<std::string> headers = {}; ///< "Authorization: Bearer X"
-  std::string sigv4 = {};    ///< "aws:amz:REGION:s3"; empty: not signed
-  std::string user = {};     ///< "KEY:SECRET", to sign with
+  std::string sigv4 = {}; ///< "aws:amz:REGION:s3"; empty: not signed
+  std::string user = {};  ///< "KEY:SECRET", to sign with
 };
 
 struct FetchReply {

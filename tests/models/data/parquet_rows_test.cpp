@@ -1,8 +1,7 @@
-// What becomes of a Parquet file where python3 does its part, or does not. A
+// A Parquet file where python3 does its part, or does not. A
 // script stands in for python3; tests/e2e/parquet_test.py has the real one.
-#include "models/data/parquet_rows.hpp"
-
 #include "config/base/error.hpp"
+#include "models/data/parquet_rows.hpp"
 #include "models/data/plain_rows.hpp"
 
 #include "tests/support/models/io_support.hpp"
@@ -52,7 +51,8 @@ protected:
 };
 
 TEST_F(ParquetRows, AreConvertedOnceByAHelper) {
-  python_does("[ \"$1\" = -c ] && echo \"{\\\"file\\\": \\\"$3\\\"}\" > \"$4\"");
+  python_does(
+    "[ \"$1\" = -c ] && echo \"{\\\"file\\\": \\\"$3\\\"}\" > \"$4\"");
   const auto plain = plain_rows(table_);
   EXPECT_EQ(plain.filename(), "t.jsonl");
   EXPECT_EQ(read_text(plain), "{\"file\": \"" + table_.string() + "\"}\n");
@@ -62,11 +62,13 @@ TEST_F(ParquetRows, AreConvertedOnceByAHelper) {
 
 TEST_F(ParquetRows, NeedAPythonWithPyarrow) {
   python_does("echo \"No module named 'pyarrow'\" >&2; exit 3");
-  EXPECT_THAT(complaint(), HasSubstr("t.parquet: expected python3 with pyarrow"));
+  EXPECT_THAT(complaint(),
+              HasSubstr("t.parquet: expected python3 with pyarrow"));
   EXPECT_THAT(complaint(), HasSubstr("got one without (No module named 'pyarrow"
                                      "'); try `python3 -m pip install"));
   fs::remove_all(folder_ / "bin");
-  EXPECT_THAT(complaint(), HasSubstr("t.parquet: expected python3 with pyarrow"));
+  EXPECT_THAT(complaint(),
+              HasSubstr("t.parquet: expected python3 with pyarrow"));
 }
 
 TEST_F(ParquetRows, WhatPyarrowCannotReadIsRefusedByName) {
@@ -76,8 +78,7 @@ TEST_F(ParquetRows, WhatPyarrowCannotReadIsRefusedByName) {
   EXPECT_THAT(complaint(), HasSubstr("read_parquet"));
   python_does("echo half > \"$4\"; kill -9 $$");
   EXPECT_THAT(complaint(), HasSubstr("killed by signal 9"));
-  for (const auto& entry :
-       fs::recursive_directory_iterator(folder_ / "cache"))
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "cache"))
     EXPECT_TRUE(entry.is_directory()) << "left: " << entry.path();
 }
 

@@ -1,7 +1,6 @@
 // Addresses of files on other machines, and the requests that fetch them.
-#include "models/data/remote_file.hpp"
-
 #include "config/base/error.hpp"
+#include "models/data/remote_file.hpp"
 
 #include <gmock/gmock.h>
 
@@ -70,9 +69,9 @@ TEST(RemoteFile, ADataSetOfTheHubIsFetchedFromItsRevision) {
             "train-00000-of-00001.parquet");
   EXPECT_EQ(file.file_name, "train-00000-of-00001.parquet");
   EXPECT_THAT(file.request.headers, IsEmpty());
-  const auto other = parsed("hf://datasets/a/b@v1/c d.jsonl",
-                            {{"HF_ENDPOINT", "https://mirror/"},
-                             {"HF_TOKEN", "secret"}});
+  const auto other
+    = parsed("hf://datasets/a/b@v1/c d.jsonl",
+             {{"HF_ENDPOINT", "https://mirror/"}, {"HF_TOKEN", "secret"}});
   EXPECT_EQ(other.request.url,
             "https://mirror/datasets/a/b/resolve/v1/c%20d.jsonl");
   EXPECT_THAT(other.request.headers,
@@ -86,12 +85,12 @@ TEST(RemoteFile, ABucketIsReadOpenlyOrSigned) {
   EXPECT_EQ(open.request.url,
             "https://bucket.s3.us-east-1.amazonaws.com/a/b%2Bc.jsonl");
   EXPECT_EQ(open.request.sigv4, "");
-  const auto file
-    = parsed("s3://bucket/a.parquet", {{"AWS_ACCESS_KEY_ID", "key"},
-                                       {"AWS_SECRET_ACCESS_KEY", "secret"},
-                                       {"AWS_SESSION_TOKEN", "session"},
-                                       {"AWS_REGION", "eu-west-1"},
-                                       {"AWS_ENDPOINT_URL", "http://minio:9000"}});
+  const auto file = parsed("s3://bucket/a.parquet",
+                           {{"AWS_ACCESS_KEY_ID", "key"},
+                            {"AWS_SECRET_ACCESS_KEY", "secret"},
+                            {"AWS_SESSION_TOKEN", "session"},
+                            {"AWS_REGION", "eu-west-1"},
+                            {"AWS_ENDPOINT_URL", "http://minio:9000"}});
   EXPECT_EQ(file.request.url, "http://minio:9000/bucket/a.parquet");
   EXPECT_EQ(file.request.sigv4, "aws:amz:eu-west-1:s3");
   EXPECT_EQ(file.request.user, "key:secret");

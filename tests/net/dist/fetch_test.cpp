@@ -66,17 +66,16 @@ private:
       response.result(files_http::status::found);
       response.set(files_http::field::location, "/rows");
     }
-    response.body()
-      = "ROWS of " + path + " for "
-        + std::string(request[files_http::field::authorization]);
+    response.body() = "ROWS of " + path + " for "
+                      + std::string(request[files_http::field::authorization]);
     response.prepare_payload();
     boost::system::error_code ignored;
     files_http::write(socket, response, ignored);
   }
 
   boost::asio::io_context io_;
-  FilesTcp::acceptor acceptor_{
-    io_, {boost::asio::ip::make_address("127.0.0.1"), 0}};
+  FilesTcp::acceptor acceptor_{io_,
+                               {boost::asio::ip::make_address("127.0.0.1"), 0}};
   std::thread serving_;
 };
 
@@ -129,11 +128,10 @@ TEST_F(FetchedFile, NoConnectionIsSaidInWords) {
 }
 
 TEST_F(FetchedFile, WhatItsWriterThrowsEndsTheTransfer) {
-  EXPECT_THROW(fetch(CurlLibrary::machine(), {.url = host_.url("/a")},
-                     [](std::string_view) {
-                       throw std::runtime_error("disk full");
-                     }),
-               std::runtime_error);
+  EXPECT_THROW(
+    fetch(CurlLibrary::machine(), {.url = host_.url("/a")},
+          [](std::string_view) { throw std::runtime_error("disk full"); }),
+    std::runtime_error);
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // libcurl where it is not, and the hash of what it fetched.
-#include "net/fetch/fetch.hpp"
-
 #include "config/base/error.hpp"
+#include "net/fetch/fetch.hpp"
 
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
