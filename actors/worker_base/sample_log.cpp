@@ -13,8 +13,10 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> response_keys
-  = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
+/// What a generation writes that is stored without being named; the numbers of
+/// agents are the scores.
+constexpr std::array<std::string_view, 5> response_keys
+  = {"sequence_ids", "loss_mask", "logprobs", "truncated", "agent_rewards"};
 
 /// Returns the info of a key that a generate call writes.
 KeyInfo info_of(const plans::Call& call, const std::string& key) {

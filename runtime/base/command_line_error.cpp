@@ -28,6 +28,19 @@ const CLI::Option* option_in(const CLI::App& command, std::string text) {
   return command.get_option_no_throw(name);
 }
 
+/// Rewrites CLI11's text of a range ("INT in [30 - 3600]") for users; "" if it
+/// is none.
+std::string within(const std::string& limit) {
+  const std::string opens = " in [", between = " - ";
+  const auto begin = limit.find(opens);
+  const auto middle = limit.find(between, begin);
+  if (begin == limit.npos || middle == limit.npos)
+    return "";
+  const auto least = begin + opens.size(), most = middle + between.size();
+  return " from " + limit.substr(least, middle - least) + " to "
+         + limit.substr(most, limit.size() - 1 - most);
+}
+
 /// Rewrites CLI11's type text ("INT:POSITIVE", "TEXT:{a,b}") for users.
 std::string taken_by(const CLI::Option& option) {
   static const std::map<std::string, std::string> nouns
@@ -38,7 +51,6 @@ std::string taken_by(const CLI::Option& option) {
   static const std::map<std::string, std::string> ranges
     = {{"POSITIVE", " > 0"},
        {"NONNEGATIVE", " >= 0"},
-       {"FLOAT in [0 - 1]", " from 0 to 1"},
        {"FLOAT in (0 - 1]", " > 0 and <= 1"}};
   const auto type = option.get_type_name();
   const auto colon = type.find(':');
@@ -50,7 +62,7 @@ std::string taken_by(const CLI::Option& option) {
   const auto noun = nouns.find(type.substr(0, colon));
   const auto range = ranges.find(limit);
   return (noun == nouns.end() ? type : noun->second)
-         + (range == ranges.end() ? "" : range->second);
+         + (range == ranges.end() ? within(limit) : range->second);
 }
 
 /// Returns the error for an option that takes something else; if that is

@@ -112,8 +112,8 @@ class Agents(Talk):
         first, one = self.metrics("calculator"), self.metrics("one")
         for step, line in first.items():
             self.assertAlmostEqual(
-                line["actor/loss"], one[step]["actor/loss"],
-                delta=1e-4 * abs(line["actor/loss"]) + 1e-6)
+                line["actor/grad_norm"], one[step]["actor/grad_norm"],
+                delta=1e-4 * abs(line["actor/grad_norm"]) + 1e-6)
 
     # -- the endpoint --------------------------------------------------------
 

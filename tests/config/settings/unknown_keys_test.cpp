@@ -62,8 +62,8 @@ TEST_F(UnknownKeys, SuggestionsAreSimilarAndOfTheWorkflow) {
             "command line: logging: expected a known setting, got 'logging'; "
             "try 'troupe explain'");
   EXPECT_EQ(over("trace.wandb=true"),
-            "command line: trace.wandb: expected a setting of Troupe, got "
-            "'wandb'; try metrics.wandb: PROJECT");
+            "command line: trace.wandb: expected a known setting, got "
+            "'wandb'; try metrics.wandb");
   EXPECT_EQ(over("metrics.wandb=pets"), "no error");
 }
 
