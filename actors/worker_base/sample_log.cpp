@@ -13,8 +13,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// What a generation writes that is stored without being named; the numbers of
-/// agents are the scores.
+// Stored without being named. The numbers of agents are the scores.
 constexpr std::array<std::string_view, 5> response_keys
   = {"sequence_ids", "loss_mask", "logprobs", "truncated", "agent_rewards"};
 

@@ -108,7 +108,7 @@ void GenerationServer::require_answer(const net::HttpReply& reply,
   if (reply.error)
     server_failed(Errc::peer_lost, name(), "it was lost during " + route,
                   reply.text());
-  server_failed(Errc::bad_input, name(),
+  server_failed(Errc::refused, name(),
                 "it refused " + route + " (" + std::to_string(reply.status)
                   + "): " + error_sentence(reply.body));
 }

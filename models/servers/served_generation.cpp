@@ -66,7 +66,7 @@ void ServedGeneration::verify(Engine& engine, RunContext& context) {
   report_.gap = std::max(report_.gap.value_or(0), gap);
   if (gap > spec_.most_gap)
     throw FailureError(
-      {.code = Errc::bad_input,
+      {.code = Errc::refused,
        .who = server_->name(),
        .what = "its log-probabilities are not those of the weights it was "
                "given: they differ by up to "

@@ -5,6 +5,7 @@
 #include "tests/support/models/gzip_support.hpp"
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <string>
 
 namespace troupe::models {
@@ -32,7 +33,7 @@ TEST(Gunzip, ReadsWhatWasPacked) {
   EXPECT_EQ(unpacked(gzip("{\"a\": 1}\n")), "{\"a\": 1}\n");
   EXPECT_EQ(unpacked(gzip("")), "");
   std::string large;
-  for (int i = 0; i < 400'000; ++i)
+  for (std::int64_t i = 0; i < 400'000; ++i)
     large += std::to_string(i * 7919) + "\n";
   EXPECT_EQ(unpacked(gzip(large)), large) << "of several parts";
 }
