@@ -38,42 +38,28 @@ std::filesystem::path server_folder(const Shard& shard) {
                                    / std::to_string(shard.rank.value));
 }
 
-models::ServerProgram started_vllm(const Shard& shard, std::string name,
-                                   std::string port, bool bf16) {
+models::ServerProgram started_program(const Shard& shard, std::string name,
+                                      std::string port, bool bf16) {
   const auto& run = shard.worker->run;
   const auto& role = shard.replica.role;
   const auto folder = server_folder(shard);
-  models::write_vllm_plugin(folder / "plugin");
-  return models::vllm_program(
-    {.name = std::move(name),
-     .command = run.settings.rollout.engine.server_command,
-     .model
-     = run.files->local(run.settings.models.at(role).path, ModelFiles::all),
-     .plugin = folder / "plugin",
-     .log = folder / "server.log",
-     .port = std::move(port),
-     .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
-     .bf16 = bf16,
-     .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
-     .on_cpu = run.settings.cluster.device != "gpu"});
-}
-
-models::ServerProgram started_sglang(const Shard& shard, std::string name,
-                                     std::string port, bool bf16) {
-  const auto& run = shard.worker->run;
-  const auto& role = shard.replica.role;
-  const auto folder = server_folder(shard);
+  const models::ServerStart start{
+    .name = std::move(name),
+    .command = run.settings.rollout.engine.server_command,
+    .model
+    = run.files->local(run.settings.models.at(role).path, ModelFiles::all),
+    .plugin = folder / "plugin",
+    .log = folder / "server.log",
+    .port = std::move(port),
+    .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
+    .bf16 = bf16,
+    .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
+    .on_cpu = run.settings.cluster.device != "gpu"};
   std::filesystem::create_directories(folder); // for the log
-  return models::sglang_program(
-    {.name = std::move(name),
-     .command = run.settings.rollout.engine.server_command,
-     .model
-     = run.files->local(run.settings.models.at(role).path, ModelFiles::all),
-     .log = folder / "server.log",
-     .port = std::move(port),
-     .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
-     .bf16 = bf16,
-     .on_cpu = run.settings.cluster.device != "gpu"});
+  if (is_sglang(shard))
+    return models::sglang_program(start);
+  models::write_vllm_plugin(start.plugin);
+  return models::vllm_program(start);
 }
 
 /// Returns how the shard's server is started on this host.
@@ -82,8 +68,7 @@ models::ServerSpec started_spec(const Shard& shard, const std::string& name,
   // two devices with one port would take the neighbour's server for their own
   const auto port = net::free_local_port(
     shard.rank.value, shard.worker->run.plan.cluster.num_devices());
-  const auto program = is_sglang(shard) ? started_sglang : started_vllm;
-  return {.program = program(shard, name, port, bf16),
+  return {.program = started_program(shard, name, port, bf16),
           .url = {"127.0.0.1", port, "/"}};
 }
 

@@ -1,16 +1,16 @@
 #include "config/settings/agent_checks.hpp"
 
+#include "config/settings/setting_checks.hpp"
 #include "config/settings/workflow_traits.hpp"
 
 namespace troupe {
 
 namespace {
 
-class AgentChecks {
+class AgentChecks : SettingChecks {
 public:
   AgentChecks(const Settings& settings, const Place& whole)
-    : settings_(settings),
-      whole_(whole) {}
+    : SettingChecks(settings, whole, "agents.command") {}
 
   /// The number of programs needs programs.
   void check_reward() const {
@@ -37,24 +37,6 @@ public:
            "replayed",
            "'" + settings_.run.replay + "'", "run.replay=null");
   }
-
-private:
-  [[noreturn]] void fail(const std::string& path, const std::string& expected,
-                         const std::string& got,
-                         const std::string& hint) const {
-    const auto place = place_of(settings_, path);
-    const auto command = place_of(settings_, "agents.command");
-    throw ConfigError({.place = !place.file.empty()     ? place
-                                : !command.file.empty() ? command
-                                                        : whole_,
-                       .path = path,
-                       .expected = expected,
-                       .got = got,
-                       .hint = hint});
-  }
-
-  const Settings& settings_;
-  const Place& whole_;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "config/settings/engine_checks.hpp"
 
 #include "config/base/http_url.hpp"
+#include "config/settings/setting_checks.hpp"
 #include "config/settings/workflow_traits.hpp"
 
 #include <fmt/format.h>
@@ -9,12 +10,11 @@ namespace troupe {
 
 namespace {
 
-class EngineChecks {
+class EngineChecks : SettingChecks {
 public:
   EngineChecks(const Settings& settings, const Place& whole)
-    : settings_(settings),
-      engine_(settings.rollout.engine),
-      whole_(whole) {}
+    : SettingChecks(settings, whole, "rollout.engine"),
+      engine_(settings.rollout.engine) {}
 
   void run() const {
     check_servers();
@@ -108,23 +108,7 @@ private:
     return "rollout.engine " + engine_.kind;
   }
 
-  [[noreturn]] void fail(const std::string& path, const std::string& expected,
-                         const std::string& got,
-                         const std::string& hint) const {
-    const auto place = place_of(settings_, path);
-    const auto engine = place_of(settings_, "rollout.engine");
-    throw ConfigError({.place = !place.file.empty()    ? place
-                                : !engine.file.empty() ? engine
-                                                       : whole_,
-                       .path = path,
-                       .expected = expected,
-                       .got = got,
-                       .hint = hint});
-  }
-
-  const Settings& settings_;
   const EngineSettings& engine_;
-  const Place& whole_;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "config/settings/loss_checks.hpp"
 
+#include "config/settings/setting_checks.hpp"
 #include "config/settings/settings_schema.hpp"
 
 #include <fmt/format.h>
@@ -8,11 +9,10 @@ namespace troupe {
 
 namespace {
 
-class LossChecks {
+class LossChecks : SettingChecks {
 public:
   LossChecks(const Settings& settings, const Place& whole)
-    : settings_(settings),
-      whole_(whole) {}
+    : SettingChecks(settings, whole) {}
 
   void check_correction() const {
     const auto& correction = settings_.algorithm.correction;
@@ -136,21 +136,6 @@ public:
       fail("data.fields.margin", "a column of numbers",
            "the template '" + at->second + "'", "margin");
   }
-
-private:
-  [[noreturn]] void fail(const std::string& path, const std::string& expected,
-                         const std::string& got,
-                         const std::string& hint) const {
-    const auto place = place_of(settings_, path);
-    throw ConfigError({.place = place.file.empty() ? whole_ : place,
-                       .path = path,
-                       .expected = expected,
-                       .got = got,
-                       .hint = hint});
-  }
-
-  const Settings& settings_;
-  const Place& whole_;
 };
 
 } // namespace

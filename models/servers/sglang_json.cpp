@@ -1,6 +1,6 @@
 #include "models/servers/sglang_json.hpp"
 
-#include "config/base/error.hpp"
+#include "models/servers/answer_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -8,74 +8,43 @@ namespace troupe::models::sglang {
 
 namespace {
 
-using SglangJson = nlohmann::json;
-
-[[noreturn]] void sglang_misread(const std::string& what) {
-  throw FailureError({.code = Errc::bad_input,
-                      .who = "SGLang",
-                      .what = "its answer is not what the route gives: " + what,
-                      .cause = ""});
-}
-
-/// Reads a text of the server by `read`, whose exceptions become failures.
-template <class Read>
-auto reading_sglang(std::string_view body, Read read) {
-  try {
-    return read(SglangJson::parse(body));
-  } catch (const SglangJson::exception& error) {
-    sglang_misread(error.what());
-  }
-}
+const std::string sglang_name = "SGLang";
 
 /// Returns the sampling parameters that our options mean. With `ignore_eos`
 /// SGLang does not see our end tokens either, so the server's own count too.
-SglangJson sglang_params(const ServerRequest& request,
-                         const GenerateOptions& options) {
-  SglangJson params
-    = {{"max_new_tokens", request.max_new_tokens},
-       {"sampling_seed", request.seed & 0x7FFF'FFFF'FFFF'FFFF},
-       {"ignore_eos", options.ignore_eos},
-       {"temperature", options.greedy ? 0.0 : options.temperature}};
+nlohmann::json sglang_params(const ServerRequest& request,
+                             const GenerateOptions& options) {
+  nlohmann::json params = {{"max_new_tokens", request.max_new_tokens},
+                           {"sampling_seed", server_seed(request)},
+                           {"ignore_eos", options.ignore_eos}};
   if (!options.ignore_eos)
     params["stop_token_ids"] = options.stop_ids;
-  if (options.greedy)
-    return params;
-  if (options.top_k > 0)
-    params["top_k"] = options.top_k;
-  if (options.top_p < 1)
-    params["top_p"] = options.top_p;
-  if (options.min_p > 0)
-    params["min_p"] = options.min_p;
+  add_filters(params, options);
   return params;
 }
 
 /// Returns the versions of `count` tokens: newer servers say them by token,
 /// others that of the response's end.
-std::vector<ServerVersionSpan> sglang_spans(const SglangJson& meta,
+std::vector<ServerVersionSpan> sglang_spans(const nlohmann::json& meta,
                                             std::size_t count) {
-  std::vector<ServerVersionSpan> spans;
   const auto found = meta.find("weight_versions");
   if (found == meta.end() || !found->is_array())
     return {{meta.at("weight_version").get<std::string>(), 0, count}};
-  for (const auto& span : *found)
-    spans.push_back({span.at("version").get<std::string>(),
-                     span.at("start").get<std::size_t>(),
-                     span.at("end").get<std::size_t>()});
-  return spans;
+  return spans_of(*found);
 }
 
 } // namespace
 
 std::string generate_body(const ServerRequest& request,
                           const GenerateOptions& options) {
-  return SglangJson{{"input_ids", request.prompt_ids},
-                    {"sampling_params", sglang_params(request, options)},
-                    {"return_logprob", true}}
+  return nlohmann::json{{"input_ids", request.prompt_ids},
+                        {"sampling_params", sglang_params(request, options)},
+                        {"return_logprob", true}}
     .dump();
 }
 
 std::string score_body(std::span<const std::int32_t> ids) {
-  return SglangJson{
+  return nlohmann::json{
     {"input_ids", std::vector(ids.begin(), ids.end())},
     {"sampling_params",
      {{"max_new_tokens", 1}, {"temperature", 0.0}, {"ignore_eos", true}}},
@@ -85,23 +54,20 @@ std::string score_body(std::span<const std::int32_t> ids) {
 }
 
 std::string update_body(const std::string& folder, const std::string& version) {
-  return SglangJson{
+  return nlohmann::json{
     {"model_path", folder}, {"weight_version", version}, {"flush_cache", true}}
     .dump();
 }
 
 ServerAnswer read_answer(std::string_view body) {
-  return reading_sglang(body, [](const SglangJson& answer) {
+  return read_answer_json(sglang_name, body, [](const nlohmann::json& answer) {
     const auto& meta = answer.at("meta_info");
     ServerAnswer read;
     for (const auto& token : meta.at("output_token_logprobs")) {
       read.logprobs.push_back(token.at(0).get<float>());
       read.ids.push_back(token.at(1).get<std::int32_t>());
     }
-    const auto reason = meta.at("finish_reason").at("type").get<std::string>();
-    if (reason != "stop" && reason != "length")
-      sglang_misread("it ended with '" + reason + "'");
-    read.stopped = reason == "stop";
+    read.stopped = stopped_by(sglang_name, meta.at("finish_reason").at("type"));
     read.versions = sglang_spans(meta, read.ids.size());
     return read;
   });
@@ -109,15 +75,15 @@ ServerAnswer read_answer(std::string_view body) {
 
 std::vector<float> read_scores(std::string_view body,
                                std::span<const std::int32_t> ids) {
-  return reading_sglang(body, [&](const SglangJson& answer) {
+  return read_answer_json(sglang_name, body, [&](const nlohmann::json& answer) {
     const auto& scores = answer.at("meta_info").at("input_token_logprobs");
     if (scores.size() != ids.size())
-      sglang_misread(std::to_string(scores.size()) + " scores of "
-                     + std::to_string(ids.size()) + " tokens");
+      answer_misread(sglang_name, std::to_string(scores.size()) + " scores of "
+                                    + std::to_string(ids.size()) + " tokens");
     std::vector<float> read(ids.size(), 0.0F);
     for (std::size_t i = 1; i < ids.size(); ++i) {
       if (scores.at(i).at(1).get<std::int32_t>() != ids[i])
-        sglang_misread("a score is of another token");
+        answer_misread(sglang_name, "a score is of another token");
       read[i] = scores.at(i).at(0).get<float>();
     }
     return read;
@@ -125,7 +91,7 @@ std::vector<float> read_scores(std::string_view body,
 }
 
 std::string read_version(std::string_view body) {
-  return reading_sglang(body, [](const SglangJson& answer) {
+  return read_answer_json(sglang_name, body, [](const nlohmann::json& answer) {
     return answer.at("weight_version").get<std::string>();
   });
 }

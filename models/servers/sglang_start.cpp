@@ -2,7 +2,7 @@
 
 namespace troupe::models {
 
-ServerProgram sglang_program(const SglangStart& start) {
+ServerProgram sglang_program(const ServerStart& start) {
   ServerProgram program{.name = start.name,
                         .argv = command_argv(start.command),
                         .environment = {},

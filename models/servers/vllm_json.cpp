@@ -1,10 +1,8 @@
 #include "models/servers/vllm_json.hpp"
 
-#include "config/base/error.hpp"
+#include "models/servers/answer_json.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <functional>
 
 namespace troupe::models::vllm {
 
@@ -12,60 +10,32 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void misread(const std::string& what) {
-  throw FailureError({.code = Errc::bad_input,
-                      .who = "vLLM",
-                      .what = "its answer is not what the route gives: " + what,
-                      .cause = ""});
-}
-
-/// Reads a text of the server by `read`, whose exceptions become failures.
-template <class Read>
-auto reading(std::string_view body, Read read) {
-  try {
-    return read(Json::parse(body));
-  } catch (const Json::exception& error) {
-    misread(error.what());
-  }
-}
+const std::string vllm_name = "vLLM";
 
 /// Returns the sampling parameters that our options mean. `ignore_eos` is
 /// always set: end tokens are those we name, not those of the server's files.
 Json sampling_params(const ServerRequest& request,
                      const GenerateOptions& options) {
   Json params = {{"max_tokens", request.max_new_tokens},
-                 {"seed", request.seed & 0x7FFF'FFFF'FFFF'FFFF},
+                 {"seed", server_seed(request)},
                  {"logprobs", 0},
                  {"detokenize", false},
-                 {"ignore_eos", true},
-                 {"temperature", options.greedy ? 0.0 : options.temperature}};
+                 {"ignore_eos", true}};
   if (!options.ignore_eos)
     params["stop_token_ids"] = options.stop_ids;
   if (options.min_new_tokens > 0)
     params["min_tokens"] = options.min_new_tokens;
-  if (options.greedy)
-    return params;
-  if (options.top_k > 0)
-    params["top_k"] = options.top_k;
-  if (options.top_p < 1)
-    params["top_p"] = options.top_p;
-  if (options.min_p > 0)
-    params["min_p"] = options.min_p;
-  if (options.repetition_penalty != 1)
+  add_filters(params, options);
+  if (!options.greedy && options.repetition_penalty != 1)
     params["repetition_penalty"] = options.repetition_penalty;
   return params;
 }
 
 std::vector<ServerVersionSpan> read_spans(const Json& choice) {
-  std::vector<ServerVersionSpan> spans;
   const auto found = choice.find("weight_versions");
   if (found == choice.end() || found->is_null())
-    return spans;
-  for (const auto& span : *found)
-    spans.push_back({span.at("version").get<std::string>(),
-                     span.at("start").get<std::size_t>(),
-                     span.at("end").get<std::size_t>()});
-  return spans;
+    return {};
+  return spans_of(*found);
 }
 
 } // namespace
@@ -107,31 +77,29 @@ std::string finish_body(const std::string& version) {
 }
 
 ServerAnswer read_answer(std::string_view body) {
-  return reading(body, [](const Json& answer) {
+  return read_answer_json(vllm_name, body, [](const Json& answer) {
     const auto& choice = answer.at("choices").at(0);
     ServerAnswer read;
     read.ids = choice.at("token_ids").get<std::vector<std::int32_t>>();
     for (const auto& token : choice.at("logprobs").at("content"))
       read.logprobs.push_back(token.at("logprob").get<float>());
-    const auto reason = choice.at("finish_reason").get<std::string>();
-    if (reason != "stop" && reason != "length")
-      misread("it ended with '" + reason + "'");
-    read.stopped = reason == "stop";
+    read.stopped = stopped_by(vllm_name, choice.at("finish_reason"));
     read.versions = read_spans(choice);
     if (read.logprobs.size() != read.ids.size())
-      misread(std::to_string(read.ids.size()) + " tokens, "
-              + std::to_string(read.logprobs.size()) + " log-probabilities");
+      answer_misread(vllm_name, std::to_string(read.ids.size()) + " tokens, "
+                                  + std::to_string(read.logprobs.size())
+                                  + " log-probabilities");
     return read;
   });
 }
 
 std::vector<float> read_scores(std::string_view body,
                                std::span<const std::int32_t> ids) {
-  return reading(body, [&](const Json& answer) {
+  return read_answer_json(vllm_name, body, [&](const Json& answer) {
     const auto& scores = answer.at("prompt_logprobs");
     if (scores.size() != ids.size())
-      misread(std::to_string(scores.size()) + " scores of "
-              + std::to_string(ids.size()) + " tokens");
+      answer_misread(vllm_name, std::to_string(scores.size()) + " scores of "
+                                  + std::to_string(ids.size()) + " tokens");
     std::vector<float> read(ids.size(), 0.0F);
     for (std::size_t i = 1; i < ids.size(); ++i)
       read[i]
@@ -141,7 +109,7 @@ std::vector<float> read_scores(std::string_view body,
 }
 
 std::string read_version(std::string_view body) {
-  return reading(body, [](const Json& answer) {
+  return read_answer_json(vllm_name, body, [](const Json& answer) {
     return answer.at("weight_version").get<std::string>();
   });
 }

@@ -16,7 +16,7 @@ std::string before_in_path(const std::filesystem::path& folder) {
 
 } // namespace
 
-ServerProgram vllm_program(const VllmStart& start) {
+ServerProgram vllm_program(const ServerStart& start) {
   ServerProgram program{.name = start.name,
                         .argv = command_argv(start.command),
                         .environment = {},

@@ -17,7 +17,7 @@ std::string sglang_option(const ServerProgram& program,
 }
 
 TEST(SglangStart, OurOptionsComeAfterTheUsersCommand) {
-  SglangStart start{.name = "server of device 0",
+  ServerStart start{.name = "server of device 0",
                     .command = "python -m sglang.launch_server",
                     .model = "runs/sft/actor",
                     .log = "server.log",

@@ -13,7 +13,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::StartsWith;
 
-VllmStart tiny_start() {
+ServerStart tiny_start() {
   return {.name = "server of device 0",
           .command = "python -m vllm --enforce-eager",
           .model = "runs/sft/actor",
