@@ -147,3 +147,16 @@ function(troupe_library name)
   list(TRANSFORM arg_NEEDS PREPEND troupe::)
   target_link_libraries(troupe_${name} PUBLIC troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
 endfunction()
+
+# Puts the text of a file into a library, as what a function of a header returns:
+# troupe_embed_text(troupe_models models/x/script.py models/x/script.hpp troupe::models script)
+function(troupe_embed_text target file header namespace name)
+  set(made "${PROJECT_BINARY_DIR}/${name}.cpp")
+  set(script "${PROJECT_SOURCE_DIR}/cmake/embedded_text.cmake")
+  add_custom_command(OUTPUT "${made}"
+    COMMAND ${CMAKE_COMMAND} "-DIN=${PROJECT_SOURCE_DIR}/${file}" "-DOUT=${made}"
+      -DHEADER=${header} -DNAMESPACE=${namespace} -DNAME=${name} -P "${script}"
+    DEPENDS "${PROJECT_SOURCE_DIR}/${file}" "${script}" VERBATIM)
+  target_sources(${target} PRIVATE "${made}")
+  set_source_files_properties("${made}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+endfunction()

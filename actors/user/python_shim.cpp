@@ -1,5 +1,6 @@
 // The program of a process that computes a Python function.
 #include "actors/user/python_functions.hpp"
+#include "models/rewards/python_errors.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -155,26 +156,6 @@ def compute(line):
     return {"places": write(line["out"], results), "carried": carried}
 
 
-def place_of(error):
-    """FILE:LINE of the user's code where it was raised, or whose value is
-    wrong."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame.lineno for frame in frames
-           if os.path.abspath(frame.filename) == os.path.abspath(file)]
-    return f"{file}:{own[-1]}" if own else here
-
-
-def name_of_log():
-    log = os.path.realpath("/proc/self/fd/2")
-    return os.sep.join(log.split(os.sep)[-2:]) if os.path.isfile(log) else ""
-
-
-def trouble_of(error):
-    log = name_of_log()
-    seen = f"; its traceback is in {log} of the run" if log else ""
-    return f"{place_of(error)}: {type(error).__name__}: {error}{seen}"
-
-
 print("ready", file=answers, flush=True)
 for text in sys.stdin:
     line = json.loads(text)
@@ -182,7 +163,7 @@ for text in sys.stdin:
         answer = compute(line)
     except Exception as error:
         traceback.print_exc()
-        answer = {"error": trouble_of(error), "sample": line.get("now", 0)}
+        answer = {"error": trouble_of(error, here), "sample": line.get("now", 0)}
     print(json.dumps({"id": line["id"], **answer}), file=answers, flush=True)
 )python";
 
@@ -213,7 +194,7 @@ std::vector<std::string> python_function_command(const UserEntry& entry) {
                                 {"carried", std::move(carried)}};
   return {"python3",
           "-c",
-          shim,
+          models::python_errors() + shim,
           entry.python->function.file,
           entry.python->function.name,
           about.dump()};

@@ -2,7 +2,7 @@
 
 namespace troupe {
 
-bool nests_too_deep(std::string_view text) {
+bool nests_too_deep(std::string_view text, std::size_t limit) {
   std::size_t level = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -11,8 +11,7 @@ bool nests_too_deep(std::string_view text) {
       ++i; // an escaped character ends nothing
     else if (c == '"')
       in_string = !in_string;
-    else if (!in_string && (c == '[' || c == '{')
-             && ++level > json_levels_limit)
+    else if (!in_string && (c == '[' || c == '{') && ++level > limit)
       return true;
     else if (!in_string && (c == ']' || c == '}') && level > 0)
       --level;

@@ -10,8 +10,9 @@ namespace troupe {
 /// Limit that no legitimate row, tokenizer or response reaches.
 constexpr std::size_t json_levels_limit = 500;
 
-/// Returns true if lists and objects of `text` nest deeper than the limit;
+/// Returns true if lists and objects of `text` nest deeper than `limit`;
 /// unspecified for text that is not JSON.
-bool nests_too_deep(std::string_view text);
+bool nests_too_deep(std::string_view text,
+                    std::size_t limit = json_levels_limit);
 
 } // namespace troupe

@@ -4,12 +4,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <string_view>
 
 namespace troupe::models {
 
 /// Deepest nesting of lists and objects: that of no schema of a tool.
-inline constexpr int most_json_depth = 64;
+inline constexpr std::size_t most_json_depth = 64;
 
 /// Returns the value; a discarded one if the text is no JSON, or is nested too
 /// deep.

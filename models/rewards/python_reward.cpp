@@ -1,5 +1,7 @@
 #include "models/rewards/python_reward.hpp"
 
+#include "models/rewards/python_errors.hpp"
+
 namespace troupe::models {
 
 namespace {
@@ -25,6 +27,8 @@ if not callable(compute):
              and callable(part)]
     sys.exit(f"{file} has no function {name} (it has "
              f"{', '.join(there) or 'none'}); try reward.function")
+code = getattr(compute, "__code__", None)
+here = f"{file}:{code.co_firstlineno}" if code else file
 
 
 def number(value, what):
@@ -43,29 +47,6 @@ def answer_to(row):
     return {"score": number(value["score"], "score"), "extra": extra}
 
 
-def place_of(error):
-    """FILE:LINE of the user's code where it was raised, or whose value is
-    wrong."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame.lineno for frame in frames
-           if os.path.abspath(frame.filename) == os.path.abspath(file)]
-    code = getattr(compute, "__code__", None)
-    line = own[-1] if own else code and code.co_firstlineno
-    return f"{file}:{line}" if line else file
-
-
-def name_of_log():
-    """logs/NAME of the file that the traceback goes to, if it is one."""
-    log = os.path.realpath("/proc/self/fd/2")
-    return os.sep.join(log.split(os.sep)[-2:]) if os.path.isfile(log) else ""
-
-
-def trouble_of(error):
-    log = name_of_log()
-    seen = f"; its traceback is in {log} of the run" if log else ""
-    return f"{place_of(error)}: {type(error).__name__}: {error}{seen}"
-
-
 print("ready", file=answers, flush=True)
 for line in sys.stdin:
     row = json.loads(line)
@@ -73,7 +54,7 @@ for line in sys.stdin:
         answer = answer_to(row)
     except Exception as error:
         traceback.print_exc()
-        answer = {"error": trouble_of(error)}
+        answer = {"error": trouble_of(error, here)}
     print(json.dumps({"id": row["id"], **answer}), file=answers, flush=True)
 )python";
 
@@ -81,7 +62,7 @@ for line in sys.stdin:
 
 std::vector<std::string> python_reward_command(const std::string& file,
                                                const std::string& function) {
-  return {"python3", "-c", shim, file, function};
+  return {"python3", "-c", python_errors() + shim, file, function};
 }
 
 } // namespace troupe::models

@@ -15,16 +15,16 @@ std::vector<MetricsProgram>
 trackers_of(const Settings& settings, const std::filesystem::path& run_folder) {
   const auto& wanted = settings.metrics;
   std::vector<MetricsProgram> programs;
-  const auto add = [&](const char* name, const std::string& where) {
+  const auto add = [&](const char* name, const std::string& where,
+                       std::string_view script) {
     if (!where.empty())
-      programs.push_back(
-        {.name = std::string("metrics.") + name,
-         .argv = {"python3", "-c", tracker_script(std::string("to_") + name),
-                  where, settings.run.name, run_folder.string()},
-         .grace = tracker_grace});
+      programs.push_back({.name = std::string("metrics.") + name,
+                          .argv = {"python3", "-c", std::string(script), where,
+                                   settings.run.name, run_folder.string()},
+                          .grace = tracker_grace});
   };
-  add("wandb", wanted.wandb);
-  add("mlflow", wanted.mlflow);
+  add("wandb", wanted.wandb, wandb_script());
+  add("mlflow", wanted.mlflow, mlflow_script());
   return programs;
 }
 

@@ -5,7 +5,7 @@
 #include "runtime/metrics/metrics_command.hpp"
 
 #include <filesystem>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -18,7 +18,9 @@ namespace troupe::runtime {
 std::vector<MetricsProgram>
 trackers_of(const Settings& settings, const std::filesystem::path& run_folder);
 
-/// Returns the text of examples/metrics/NAME.py. Made by the build.
-std::string tracker_script(const std::string& name);
+/// Returns the text of examples/metrics/to_wandb.py. Made by the build.
+std::string_view wandb_script();
+/// Returns the text of examples/metrics/to_mlflow.py. Made by the build.
+std::string_view mlflow_script();
 
 } // namespace troupe::runtime

@@ -1,0 +1,32 @@
+#include "models/rewards/python_errors.hpp"
+
+namespace troupe::models {
+
+std::string python_errors() {
+  return R"python(
+import os, traceback
+
+
+def place_of(error, here):
+    """FILE:LINE of the user's code where it was raised, or whose value is
+    wrong."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames
+           if os.path.abspath(frame.filename) == os.path.abspath(file)]
+    return f"{file}:{own[-1]}" if own else here
+
+
+def name_of_log():
+    """logs/NAME of the file that the traceback goes to, if it is one."""
+    log = os.path.realpath("/proc/self/fd/2")
+    return os.sep.join(log.split(os.sep)[-2:]) if os.path.isfile(log) else ""
+
+
+def trouble_of(error, here):
+    log = name_of_log()
+    seen = f"; its traceback is in {log} of the run" if log else ""
+    return f"{place_of(error, here)}: {type(error).__name__}: {error}{seen}"
+)python";
+}
+
+} // namespace troupe::models

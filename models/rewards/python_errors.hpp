@@ -1,0 +1,13 @@
+// How the Python programs that we start tell of mistakes in a user's file: the
+// place, the error, and where its traceback is.
+#pragma once
+
+#include <string>
+
+namespace troupe::models {
+
+/// Returns Python text that comes before a program whose `file` is the user's:
+/// `trouble_of(error, here)`, a sentence, `here` being the function's place.
+std::string python_errors();
+
+} // namespace troupe::models
