@@ -85,9 +85,11 @@ def settle(browser, url):
 
 
 def train(folder):
+    # as a user types it: "compare" shows the settings
+    plan = os.path.relpath(TOP / "examples/tiny/plans/groups.yaml", folder)
     run = subprocess.Popen(
-        [TROUPE, "train", TOP / "examples/tiny/ppo.yaml",
-         f"plan={TOP}/examples/tiny/plans/groups.yaml", *SETTINGS],
+        [TROUPE, "train", TOP / "examples/tiny/ppo.yaml", f"plan={plan}",
+         *SETTINGS],
         cwd=folder, stdout=subprocess.PIPE, text=True)
     url = None
     for line in run.stdout:
