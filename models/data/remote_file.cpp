@@ -190,7 +190,7 @@ void download(const std::string& name, const RemoteFile& file,
   whole.commit();
   if (file.sha256.empty())
     return;
-  if (const auto sum = net::sha256_of(target.string()); sum != file.sha256)
+  if (const auto sum = net::sha256_of_file(target); sum != file.sha256)
     throw ConfigError({.place = {name, 0},
                        .path = "",
                        .expected = "SHA-256 " + file.sha256,

@@ -39,7 +39,7 @@ public:
 
   /// Generates as Engine::generate does, by weights of `version`, which the
   /// engine has. Throws FailureError: what the server refused or lost, after
-  /// it was started again in vain; refused if its log-probabilities are not
+  /// it was started again in vain; bad_input if its log-probabilities are not
   /// those of the weights, stale if it used others.
   void generate(Engine& engine, const std::string& version,
                 std::span<const ResponseBatch> batches,

@@ -1,8 +1,9 @@
 // SHA-256 as other programs write it: the sum of a tensor that a server of
-// another program takes from our memory.
+// another program takes from our memory, and of a file that was fetched.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -10,5 +11,8 @@ namespace troupe::net {
 
 /// Returns the digest in lower-case hexadecimal.
 std::string sha256_hex(std::span<const std::byte> bytes);
+/// Returns that of a file's bytes. Throws FailureError (io) if it cannot be
+/// read.
+std::string sha256_of_file(const std::filesystem::path& file);
 
 } // namespace troupe::net

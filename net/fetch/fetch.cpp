@@ -2,12 +2,9 @@
 
 #include "config/base/error.hpp"
 
-#include <openssl/evp.h>
-
 #include <array>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <memory>
 
 namespace troupe::net {
@@ -99,13 +96,6 @@ private:
   std::array<char, curl::error_bytes> error_{};
 };
 
-[[noreturn]] void cannot_hash(const std::string& file) {
-  throw FailureError({.code = Errc::io,
-                      .who = file,
-                      .what = "cannot be read for its SHA-256",
-                      .cause = ""});
-}
-
 } // namespace
 
 FetchReply fetch(const CurlLibrary& library, const FetchRequest& request,
@@ -117,33 +107,6 @@ FetchReply fetch(const CurlLibrary& library, const FetchRequest& request,
   if (body.thrown)
     std::rethrow_exception(body.thrown);
   return reply;
-}
-
-std::string sha256_of(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
-    cannot_hash(file);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(
-    EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
-  std::vector<char> part(std::size_t{1} << 20);
-  while (stream) {
-    stream.read(part.data(), static_cast<std::streamsize>(part.size()));
-    EVP_DigestUpdate(context.get(), part.data(),
-                     static_cast<std::size_t>(stream.gcount()));
-  }
-  if (stream.bad())
-    cannot_hash(file);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned length = 0;
-  EVP_DigestFinal_ex(context.get(), digest.data(), &length);
-  constexpr const char* digits = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < length; ++i) {
-    text += digits[digest[i] >> 4];
-    text += digits[digest[i] & 15];
-  }
-  return text;
 }
 
 } // namespace troupe::net

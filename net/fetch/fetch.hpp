@@ -33,8 +33,4 @@ struct FetchReply {
 FetchReply fetch(const CurlLibrary& library, const FetchRequest& request,
                  const std::function<void(std::string_view)>& write);
 
-/// Returns SHA-256 of a file as 64 hexadecimal digits. Throws FailureError (io)
-/// if it cannot be read.
-std::string sha256_of(const std::string& file);
-
 } // namespace troupe::net
