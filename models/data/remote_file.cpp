@@ -4,6 +4,7 @@
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
 #include "models/data/row_cache.hpp"
+#include "net/base/sha256.hpp"
 
 #include <algorithm>
 #include <array>
