@@ -9,6 +9,7 @@
 #include "models/servers/generation_server.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 namespace troupe::models {
 
 class Engine;
+class TurnQueue;
 
 struct ServedSpec {
   ServerSpec server;
@@ -45,6 +47,14 @@ public:
                 std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, RunContext& context,
                 const GenerateEvents& events);
+  /// Generates turns as Engine::converse does, until the queue is closed.
+  /// Throws as `generate`.
+  void converse(Engine& engine, const std::string& version,
+                const ResponseBatch& prompts, const GenerateOptions& options,
+                RunContext& context, TurnQueue& turns);
+  /// Brings the server to `version`, before those who ask it count their time.
+  void make_ready(Engine& engine, const std::string& version,
+                  RunContext& context);
   /// Returns what has happened since it was last asked.
   ServedReport take_report() {
     return std::exchange(report_, {});
@@ -54,6 +64,10 @@ private:
   void make_current(Engine& engine, const std::string& version,
                     RunContext& context);
   void verify(Engine& engine, RunContext& context);
+  /// Does `work` by a server that has `version`. If that is lost, starts it
+  /// again and has the rest of the work done.
+  void use_server(Engine& engine, const std::string& version,
+                  RunContext& context, const std::function<void()>& work);
 
   ServedSpec spec_;
   std::unique_ptr<GenerationServer> server_;
