@@ -24,9 +24,6 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (!context.servers || !generates(call))
     return "";
   const auto& strategy = placement.strategy;
-  if (call.user_actor)
-    return expectation("rollout.engine own with a call that an actor leads",
-                       "servers", "rollout.engine=own");
   if (strategy.tp * strategy.pp > 1 || cuts_weights(strategy))
     return expectation("the whole model on each device (rollout.engine)",
                        to_string(strategy),

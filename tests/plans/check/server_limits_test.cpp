@@ -32,6 +32,13 @@ TEST(ServerLimits, ADeviceHoldsTheWholeModel) {
   EXPECT_THAT(served(0, "p2"), HasSubstr("got p2; try d2"));
 }
 
+TEST(ServerLimits, TheirTurnsMayBeLed) {
+  const auto led
+    = [](CheckCase& c) { c.workflow.calls.front().user_actor = true; };
+  EXPECT_EQ(served(0, "d2", led), "");
+  EXPECT_THAT(served(0, "t2", led), HasSubstr("got t2; try d2"));
+}
+
 TEST(ServerLimits, NamedServersAreOnePerDevice) {
   EXPECT_EQ(served(2, "d2"), "");
   EXPECT_THAT(served(3, "d2"),
