@@ -39,7 +39,7 @@ struct CheckContext {
   bool corrects_for_lag = true;
   Evaluation evaluation = {};
   /// Number of servers that generate (`rollout.servers`), 0: one is started
-  /// per device; absent: our own engine generates.
+  /// per dp rank; absent: our own engine generates.
   std::optional<std::size_t> servers = {};
 
   /// Returns what a plan may use of a device; the largest number: not known.

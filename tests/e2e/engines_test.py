@@ -13,6 +13,9 @@ ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
 TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
                "cluster.workers_per_node=1"]
+TENSOR = """{calls: {
+  actor_gen: {devices: 0-1, strategy: t2},
+  actor_train: {devices: 0-1, strategy: d2}}}"""
 
 
 class Engines(Case):
@@ -89,6 +92,31 @@ class Engines(Case):
         self.assertLess(
             self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
 
+    def tensor_parallel(self, engine, stand_in):
+        """A run whose calls are t2; generation has a server of both devices."""
+        self.troupe(*self.grpo(
+            f"plan={TENSOR}", "cluster.devices_per_node=2",
+            "cluster.workers_per_node=2", f"run.name={engine}", server=False), *[
+                f"rollout.engine={engine}",
+                f"rollout.server_command={sys.executable} -B {stand_in}"])
+        logs = list(self.run_folder(engine).glob("servers/*/server.log"))
+        self.assertEqual([log.parent.name for log in logs], ["0"], engine)
+        self.assertIn("2 tensor-parallel ranks", logs[0].read_text())
+        lines = self.metrics(engine)
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        for step in (1, 2):
+            self.assertLess(lines[step]["rollout/engine_logprob_gap"], 1e-4)
+            self.assertLess(
+                lines[step]["training/rollout_probs_diff_mean"], 1e-4)
+            # one whole model, once
+            gigabytes = lines[step]["rollout/engine_update_gb"]
+            self.assertLess(gigabytes * 1e9, size)
+            self.assertGreater(gigabytes * 1e9, 0.8 * size)
+
+    def test_tensor_parallel_devices_of_two_workers_fill_one_server(self):
+        self.tensor_parallel("vllm", STAND_IN)
+        self.tensor_parallel("sglang", SGLANG)
+
     def test_a_repeated_run_is_bit_identical_where_its_server_is(self):
         outcomes = []
         for name in ("a", "b"):
@@ -139,7 +167,7 @@ class Engines(Case):
                 (["rollout.temperature=0.7"], 2, ["rollout.temperature"]),
                 (["rollout.server_command=null"], 2, ["rollout.server"]),
                 (["models.actor.lora.rank=2"], 2, ["lora.rank"]),
-                (["plan={calls: {actor_gen: {devices: 0-1, strategy: t2}}}"],
+                (["plan={calls: {actor_gen: {devices: 0-1, strategy: p2}}}"],
                  3, ["calls.actor_gen"])):
             done = self.troupe(
                 *self.grpo("cluster.devices_per_node=2",
