@@ -15,6 +15,7 @@ TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
                "cluster.workers_per_node=1"]
 TENSOR = """{calls: {
   actor_gen: {devices: 0-1, strategy: t2},
+  rewards: {devices: host}, advantages: {devices: host},
   actor_train: {devices: 0-1, strategy: d2}}}"""
 
 
@@ -112,6 +113,16 @@ class Engines(Case):
             gigabytes = lines[step]["rollout/engine_update_gb"]
             self.assertLess(gigabytes * 1e9, size)
             self.assertGreater(gigabytes * 1e9, 0.8 * size)
+
+    def test_a_plan_has_the_memory_of_its_servers(self):
+        words = ["plan", "check", *self.grpo(*ONE_DEVICE)[1:], "--json"]
+        servers = json.loads(self.troupe(*words).stdout)["server_bytes"]
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        # its file, a copy while weights change, and the server's own weights
+        self.assertAlmostEqual(servers, 3 * size, delta=0.2 * 3 * size)
+        own = json.loads(self.troupe(*words, "rollout.engine=own",
+                                     "rollout.server_command=null").stdout)
+        self.assertEqual(own["server_bytes"], 0)
 
     def test_tensor_parallel_devices_of_two_workers_fill_one_server(self):
         self.tensor_parallel("vllm", STAND_IN)

@@ -24,5 +24,21 @@ TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
   }
 }
 
+TEST(ServedPlans, AGenerationBeginsWithTheUpdateOfItsServer) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  const auto seconds = [&] {
+    const CostModel costs(problem);
+    const Placement place{.devices = {Rank{0}, Rank{1}},
+                          .strategy = parse_strategy("t2")};
+    return costs.call_s(problem.workflow.call("actor_gen"), place);
+  };
+  const auto own = seconds();
+  problem.sizes.engine.serves = true;
+  const auto bytes = 4.0 * double(num_parameters(problem.shapes.at("actor")));
+  const auto passes = 6; // read, written, summed by us; by the server again
+  EXPECT_NEAR(seconds() - own, passes * bytes / problem.hardware.host_Bps,
+              0.05 * (seconds() - own));
+}
+
 } // namespace
 } // namespace troupe::plans
