@@ -54,6 +54,23 @@ void ServedGeneration::take_weights(Engine& engine) {
   weights_.take(shapes, plane);
 }
 
+/// Updates the server: a span of the device and one of the server, with an
+/// arrow from the first to the second.
+void ServedGeneration::send_weights(const std::string& version,
+                                    RunContext& context) {
+  static const trace::Name updating = trace::name("update server");
+  static const trace::Name taking = trace::name("take weights");
+  const auto own = trace::track(server_->name(), trace::TrackKind::actor);
+  const auto step = context.step.value;
+  const auto bytes = weights_.num_bytes();
+  const auto flow = trace::next_flow();
+  const trace::Span device(context.track, updating, step, bytes);
+  trace::send(context.track, taking, flow, step, bytes);
+  const trace::Span server(own, taking, step, bytes);
+  trace::receive(own, taking, flow, step);
+  server_->update(weights_, version, context);
+}
+
 /// Brings the server up, and to `version`. It is checked whenever its weights
 /// have changed, before any token is drawn.
 void ServedGeneration::make_current(Engine& engine, const std::string& version,
@@ -72,12 +89,7 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
     const trace::Span span(context.track, copying, context.step.value);
     take_weights(engine);
   }
-  {
-    static const trace::Name updating = trace::name("update server");
-    const trace::Span span(context.track, updating, context.step.value,
-                           weights_.num_bytes());
-    server_->update(weights_, version, context);
-  }
+  send_weights(version, context);
   report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
   report_.updated_bytes += weights_.num_bytes();

@@ -66,6 +66,7 @@ private:
   void make_current(Engine& engine, const std::string& version,
                     RunContext& context);
   void take_weights(Engine& engine);
+  void send_weights(const std::string& version, RunContext& context);
   void verify(RunContext& context);
 
   ServedSpec spec_;

@@ -62,16 +62,29 @@ class Engines(Case):
         self.assertGreater(seconds, 0)
         self.assertAlmostEqual(line["rollout/engine_update_gb_per_s"] * seconds,
                                gigabytes, delta=1e-3 * gigabytes)
-        spans = {name: [s for s in self.slices("grpo") if s["name"] == name]
-                 for name in ("start server", "update server", "verify server")}
+        slices = self.slices("grpo")
+        spans = {name: [s for s in slices if s["name"] == name] for name in
+                 ("start server", "update server", "verify server", "take weights")}
+        self.assertEqual([s["step"] for s in spans["take weights"]], [0, 1])
+        self.assertEqual({s["track"] for s in spans["take weights"]},
+                         {"vLLM server of device 0"})
+        self.assertEqual(len(self.arrows("grpo", "take weights")), 2)
         self.assertEqual(len(spans["start server"]), 1)
         for name in ("update server", "verify server"):
             self.assertEqual(sorted(s["step"] for s in spans[name]), [0, 1])
             self.assertTrue(all(s["track"].startswith("device")
                                 for s in spans[name]))
-        for update in spans["update server"]:
+        for update in spans["update server"] + spans["take weights"]:
             self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
                                    delta=1e-3 * gigabytes)
+
+    def arrows(self, run, name):
+        """The arrows of the exported trace that have both ends."""
+        events = json.loads(
+            (self.run_folder(run) / "trace.json").read_text())["traceEvents"]
+        ends = {ph: {e["id"] for e in events if e["ph"] == ph and e["name"] == name}
+                for ph in "sf"}
+        return ends["s"] & ends["f"]
 
     def test_sglang_generates_with_the_weights_of_each_version(self):
         self.troupe(*self.grpo(
