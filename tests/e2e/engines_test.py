@@ -13,10 +13,9 @@ ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
 TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
                "cluster.workers_per_node=1"]
-TENSOR = """{calls: {
-  actor_gen: {devices: 0-1, strategy: t2},
-  rewards: {devices: host}, advantages: {devices: host},
-  actor_train: {devices: 0-1, strategy: d2}}}"""
+TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
+          "rewards: {devices: host}, advantages: {devices: host}, "
+          "actor_train: {devices: 0-1, strategy: d2}}}")
 
 
 class Engines(Case):
@@ -109,7 +108,7 @@ class Engines(Case):
     def tensor_parallel(self, engine, stand_in):
         """A run whose calls are t2; generation has a server of both devices."""
         self.troupe(*self.grpo(
-            f"plan={TENSOR}", "cluster.devices_per_node=2",
+            f"plan={TENSOR}", "data.batch_size=4", "cluster.devices_per_node=2",
             "cluster.workers_per_node=2", f"run.name={engine}", server=False), *[
                 f"rollout.engine={engine}",
                 f"rollout.server_command={sys.executable} -B {stand_in}"])
