@@ -25,6 +25,7 @@ struct EngineTraits {
   bool stores_operands = false;
   /// Servers generate (`rollout.engine`), with a cache of their own.
   bool serves = false;
+  bool serves_on_host = false; ///< with their weights in the hosts' memory
 };
 
 /// Tokens that a server's log-probabilities are checked with: enough for every

@@ -81,7 +81,8 @@ bool SearchSpace::servers_can(const Call& call,
       || call.evaluates)
     return true;
   const auto given = *problem_.rules.servers;
-  return strategy.tp * strategy.pp == 1 && (given == 0 || strategy.dp == given);
+  return strategy.pp == 1 && strategy.tp <= problem_.cluster.devices_per_node
+         && (given == 0 || strategy.dp == given);
 }
 
 } // namespace troupe::plans
