@@ -23,9 +23,6 @@ Call generate_call(const Settings& settings) {
     call.writes[2] = "rollout_logprobs";
     call.renames = {{"rollout_logprobs", "logprobs"}};
   }
-  call.user_actor = !agents_of(settings).command.empty();
-  if (settings.reward.kind == "agents")
-    call.writes.emplace_back("agent_rewards");
   return call;
 }
 
@@ -60,15 +57,26 @@ void add_reward(Workflow& workflow, const Settings& settings) {
       inference_call("rew_inf", "reward", "scores", "scores"));
     return;
   }
-  const bool by_agents = settings.reward.kind == "agents";
   workflow.calls.push_back({.name = "rewards",
                             .kind = CallKind::function,
                             .reads = {"sequence_ids", "loss_mask"},
                             .writes = {"scores"},
                             .fn = "rewards",
                             .scope = Scope::sample});
-  if (by_agents)
-    workflow.calls.back().reads.emplace_back("agent_rewards");
+}
+
+void add_agents(Workflow& workflow, const Settings& settings) {
+  if (agents_of(settings).command.empty())
+    return;
+  const bool by_number = settings.reward.kind == "agents";
+  for (auto& call : workflow.calls) {
+    const bool is_led = call.fn == "generate";
+    call.user_actor |= is_led;
+    if (by_number && is_led)
+      call.writes.emplace_back("agent_rewards");
+    if (by_number && call.fn == "rewards")
+      call.reads.emplace_back("agent_rewards");
+  }
 }
 
 void add_greedy_responses(Workflow& workflow) {

@@ -22,6 +22,10 @@ Call train_call(std::string role, std::string fn,
 /// rules, programs or a server.
 void add_reward(Workflow& workflow, const Settings& settings);
 
+/// With `agents.command`: makes programs lead what is generated, and rewards
+/// read their numbers where `reward.kind` says so.
+void add_agents(Workflow& workflow, const Settings& settings);
+
 /// Adds the greedy response to each prompt and its score, under `greedy_` keys:
 /// the baseline of ReMax (Li et al. 2024).
 void add_greedy_responses(Workflow& workflow);

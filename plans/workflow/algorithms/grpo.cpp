@@ -14,6 +14,7 @@ Workflow grpo_workflow(const Settings& settings) {
                 .samples_are_prompts = true};
   grpo.calls = {internal::generate_call(settings)};
   internal::add_reward(grpo, settings);
+  internal::add_agents(grpo, settings);
   internal::add_rounds(grpo, settings);
   Call advantages{.name = "advantages",
                   .kind = CallKind::function,

@@ -17,6 +17,7 @@ Workflow ppo_workflow(const Settings& settings) {
                .samples_are_prompts = true};
   ppo.calls = {internal::generate_call(settings)};
   internal::add_reward(ppo, settings);
+  internal::add_agents(ppo, settings);
   if (has_ref) {
     ppo.roles.push_back(internal::reference_role(settings));
     ppo.calls.push_back(
