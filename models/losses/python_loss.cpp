@@ -63,15 +63,15 @@ public:
   void clear() {
     used_ = 0;
   }
-  void write(std::size_t at, const void* from, std::size_t size_bytes) {
+  void write(std::size_t begin, const void* from, std::size_t size_bytes) {
     if (size_bytes > 0)
-      std::memcpy(block_.data() + at, from, size_bytes);
+      std::memcpy(block_.data() + begin, from, size_bytes);
   }
   /// Returns a copy of the floats of `like`'s shape.
-  at::Tensor read(std::size_t at, const at::Tensor& like) const {
+  at::Tensor read(std::size_t begin, const at::Tensor& like) const {
     at::Tensor copy = at::empty_like(like);
     if (copy.nbytes() > 0)
-      std::memcpy(copy.mutable_data_ptr<float>(), block_.data() + at,
+      std::memcpy(copy.mutable_data_ptr<float>(), block_.data() + begin,
                   copy.nbytes());
     return copy;
   }
@@ -212,8 +212,9 @@ LossResult PythonLoss::compute(const TrainBatch& batch,
                                         &NamedTensors::value_type::first);
     if (leaf == leaves.end() || !leaf->second.defined())
       refuse("its process wrote a gradient of no output");
-    const auto at = line["gradients"][leaf->first].get<std::size_t>();
-    carrier = carrier + at::dot(leaf->second, memory_.read(at, leaf->second));
+    const auto begin = line["gradients"][leaf->first].get<std::size_t>();
+    carrier
+      = carrier + at::dot(leaf->second, memory_.read(begin, leaf->second));
   }
   const auto loss = reply.at("loss").get<double>();
   LossResult result{.loss = carrier - carrier.detach() + loss, .sums = {}};
