@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <regex>
 
 namespace troupe {
@@ -150,6 +151,13 @@ void read_outputs(const YamlNode& node, const std::string& path,
                    nearest_word(word, words));
     python.outputs.push_back(word);
   }
+  const auto is_scalar = [](const std::string& word) {
+    return word == "values" || word == "scores";
+  };
+  const auto of_scalars = std::ranges::count_if(python.outputs, is_scalar);
+  if (of_scalars != 0 && of_scalars != std::ssize(python.outputs))
+    file_mistake(node, path, "outputs of one head", describe(node),
+                 "[logprobs, entropy] or [values, scores]");
 }
 
 /// Reads the rest of a loss.
@@ -167,6 +175,8 @@ void read_python_loss(const YamlNode& node, const std::string& path,
   std::vector<std::string> words = call.reads;
   for (const auto& [key, word] : call.renames)
     std::ranges::replace(words, key, word);
+  for (const char* packed : {"sequence_ids", "loss_mask"})
+    std::erase(words, packed); // a mean over tokens needs no word
   if (std::ranges::find(words, call.python->mean_over) == words.end())
     file_mistake(*mean_over, path + ".mean_over", "a key that the loss reads",
                  "'" + call.python->mean_over + "'",

@@ -118,6 +118,9 @@ TEST_F(PythonFunctionsTest, ALossHasOutputsAndWhatItIsAMeanOver) {
               HasSubstr("graph.yaml:3: calls.check.outputs: expected logprobs, "
                         "entropy, values or scores, got 'logprob'; try "
                         "logprobs"));
+  EXPECT_THAT(refused("{train: ref, fn: f.py:g, outputs: [logprobs, values], "
+                      "reads: [x]}"),
+              HasSubstr("calls.check.outputs: expected outputs of one head"));
   EXPECT_THAT(refused("{train: ref, fn: f.py:g, mean_over: keeps, reads: "
                       "[keep]}"),
               HasSubstr("calls.check.mean_over: expected a key that the loss "
