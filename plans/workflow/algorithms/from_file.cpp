@@ -239,7 +239,8 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
   for (const auto& from : file.calls) {
     auto& call = workflow.calls.emplace_back(call_of(from));
     if (from.python) {
-      add_python_part(call, from, file, texts);
+      if (from.kind == "function") // a loss reads just the keys that it lists
+        add_python_part(call, from, file, texts);
     } else if (const auto dot = from.fn.find('.'); dot != from.fn.npos) {
       const auto own = find_user(from.fn.substr(0, dot));
       const auto& place = file.places.at("calls." + from.name);
