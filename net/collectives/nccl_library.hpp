@@ -3,6 +3,8 @@
 // 2 and cuda_runtime_api.h.
 #pragma once
 
+#include "net/base/cuda_runtime.hpp"
+
 #include <cstddef>
 #include <string>
 
@@ -12,7 +14,6 @@ struct NcclId {
   char bytes[128];
 };
 using NcclCommunicator = void*;
-using CudaStream = void*;
 
 /// Functions by name; results are 0 on success.
 struct NcclLibrary {
@@ -41,6 +42,9 @@ struct NcclLibrary {
   int (*query_stream)(CudaStream stream) = nullptr;
   int (*drop_stream)(CudaStream stream) = nullptr;
   int (*pointer_attributes)(void* attributes, const void* pointer) = nullptr;
+  /// Every CUDA result but 0, "not ready" too, remains the calling thread's
+  /// last error: its next kernel launch would fail with it if it stayed.
+  int (*clear_error)() = nullptr;
 
   std::string why_not; ///< empty: every function was found
 
