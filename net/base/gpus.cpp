@@ -102,13 +102,22 @@ GpuBlocks& gpu_blocks() {
   return blocks;
 }
 
-void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
-                    int device) {
+struct GpuRoom {
   std::size_t free = 0;
   std::size_t total = 0;
-  gpu_check(cuda, cuda.memory_info(&free, &total),
+};
+
+GpuRoom gpu_room(const CudaRuntime& cuda) {
+  GpuRoom room;
+  gpu_check(cuda, cuda.memory_info(&room.free, &room.total),
             "the driver does not tell how much memory is free");
-  if (size_bytes <= free)
+  return room;
+}
+
+void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
+                    int device) {
+  const GpuRoom room = gpu_room(cuda);
+  if (size_bytes <= room.free)
     return;
   constexpr double gb = 1e9;
   throw FailureError{
@@ -117,8 +126,8 @@ void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
      .what = fmt::format("a block of {:.3f} GB does not fit: {:.3f} GB are "
                          "free of {:.3f} GB",
                          static_cast<double>(size_bytes) / gb,
-                         static_cast<double>(free) / gb,
-                         static_cast<double>(total) / gb),
+                         static_cast<double>(room.free) / gb,
+                         static_cast<double>(room.total) / gb),
      .cause = ""}};
 }
 
@@ -180,9 +189,12 @@ GpuReport find_gpus(const CudaRuntime& cuda) {
   return report;
 }
 
-void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes) {
+void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes,
+                      void (*make_room)()) {
   int device = 0;
   gpu_check(cuda, cuda.get_device(&device), "there is no current GPU");
+  if (gpu_room(cuda).free < size_bytes)
+    make_room();
   gpu_check_free(cuda, size_bytes, device);
   void* data = nullptr;
   gpu_check(cuda, cuda.take_managed(&data, size_bytes, gpu_any_stream),

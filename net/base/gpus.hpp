@@ -40,9 +40,11 @@ GpuReport find_gpus(const CudaRuntime& cuda = CudaRuntime::machine());
 /// without CUDA.
 const BlockMemory* gpu_memory();
 
-/// Allocates zeroed memory on the current device of the calling thread. Throws
-/// a FailureError if the device has less free.
-void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes);
+/// Allocates zeroed memory on the current device of the calling thread. If it
+/// has less free, calls `make_room`, which frees what is kept for reuse; throws
+/// a FailureError if that is not enough.
+void* take_gpu_memory(
+  const CudaRuntime& cuda, std::size_t size_bytes, void (*make_room)() = [] {});
 /// Frees the block after the kernels of its device that are under way.
 void give_gpu_memory(const CudaRuntime& cuda, void* data) noexcept;
 /// Moves the block's pages to the host after those kernels.

@@ -63,6 +63,8 @@ struct StackPart {
 struct PassTokens {
   std::uint64_t tokens = 1;
   std::uint64_t wanted = 1; ///< of them, tokens whose log-probability is needed
+  /// Logits that are computed at a time.
+  std::uint64_t logits_at_once = defaults::logits_at_once;
 };
 
 /// Returns the elements of a pass without gradients.

@@ -111,6 +111,17 @@ TEST_F(Gpus, ABlockBeyondWhatIsFreeIsRefused) {
   give_gpu_memory(cuda_, first);
 }
 
+TEST_F(Gpus, WhatIsKeptForReuseMakesRoomForABlock) {
+  static const CudaRuntime* runtime = nullptr;
+  static void* kept = nullptr;
+  runtime = &cuda_;
+  kept = take_gpu_memory(cuda_, fake_total / 2);
+  give_gpu_memory(cuda_, take_gpu_memory(cuda_, fake_total, [] {
+                    give_gpu_memory(*runtime, kept);
+                  }));
+  EXPECT_EQ(driver_.faults(), 0);
+}
+
 TEST_F(Gpus, AThreadUsesItsOwnDeviceOnly) {
   on_device(1, [&] {
     void* const data = take_gpu_memory(cuda_, fake_block);
