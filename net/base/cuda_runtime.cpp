@@ -7,10 +7,10 @@ namespace troupe::net {
 CudaRuntime CudaRuntime::open(const char* file) {
   CudaRuntime cuda;
   LibraryFile library(file);
-  library.find("cudaDriverGetVersion", cuda.driver_version);
-  library.find("cudaGetDeviceCount", cuda.device_count);
-  library.find("cudaGetDeviceProperties", cuda.device_properties);
-  library.find("cudaDeviceGetAttribute", cuda.device_attribute);
+  library.find("cudaDriverGetVersion", cuda.devices.driver_version);
+  library.find("cudaGetDeviceCount", cuda.devices.count);
+  library.find("cudaGetDeviceProperties", cuda.devices.properties);
+  library.find("cudaDeviceGetAttribute", cuda.devices.attribute);
   library.find("cudaGetDevice", cuda.get_device);
   library.find("cudaSetDevice", cuda.set_device);
   library.find("cudaMemGetInfo", cuda.memory_info);

@@ -12,18 +12,23 @@ namespace troupe::net {
 
 using CudaStream = void*; ///< null: the default stream of the current device
 
-/// Where pages of managed memory are moved to.
+/// The place that pages of managed memory are moved to.
 struct CudaLocation {
   int type;
   int id;
 };
 
+/// The driver's answers about itself and its devices.
+struct CudaDevices {
+  int (*driver_version)(int* version) = nullptr;
+  int (*count)(int* count) = nullptr;
+  int (*properties)(void* properties, int device) = nullptr;
+  int (*attribute)(int* value, int attribute, int device) = nullptr;
+};
+
 /// Functions by name; results are 0 on success.
 struct CudaRuntime {
-  int (*driver_version)(int* version) = nullptr;
-  int (*device_count)(int* count) = nullptr;
-  int (*device_properties)(void* properties, int device) = nullptr;
-  int (*device_attribute)(int* value, int attribute, int device) = nullptr;
+  CudaDevices devices;
   int (*get_device)(int* device) = nullptr;
   int (*set_device)(int device) = nullptr;
   int (*memory_info)(std::size_t* free, std::size_t* total) = nullptr;

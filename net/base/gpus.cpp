@@ -154,10 +154,10 @@ GpuReport find_gpus(const CudaRuntime& cuda) {
   if (!cuda.why_not.empty())
     return report;
   int number = 0;
-  if (cuda.driver_version(&number) == 0 && number > 0)
+  if (cuda.devices.driver_version(&number) == 0 && number > 0)
     report.driver = gpu_version(number);
   int count = 0;
-  const int result = cuda.device_count(&count);
+  const int result = cuda.devices.count(&count);
   if (result != 0) {
     cuda.clear_error();
     report.why_none
@@ -168,12 +168,12 @@ GpuReport find_gpus(const CudaRuntime& cuda) {
   for (int i = 0; i < count; ++i) {
     constexpr auto unknown = "the driver does not describe a GPU";
     GpuProperties properties{};
-    gpu_check(cuda, cuda.device_properties(&properties, i), unknown);
+    gpu_check(cuda, cuda.devices.properties(&properties, i), unknown);
     int generation = 0;
     int shares = 0;
-    gpu_check(cuda, cuda.device_attribute(&generation, gpu_generation, i),
+    gpu_check(cuda, cuda.devices.attribute(&generation, gpu_generation, i),
               unknown);
-    gpu_check(cuda, cuda.device_attribute(&shares, gpu_shares_memory, i),
+    gpu_check(cuda, cuda.devices.attribute(&shares, gpu_shares_memory, i),
               unknown);
     if (shares == 0)
       return gpu_refusal(std::move(report),

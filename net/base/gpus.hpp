@@ -29,7 +29,7 @@ struct GpuReport {
   std::vector<GpuIdentity> ids;            ///< identity of each
   std::string driver;                      ///< "CUDA 13.0"; empty: none
   std::string why_none;                    ///< if there are none: one sentence
-  /// Whether the host has GPUs that cannot be used: `device: auto` does not
+  /// True if the host has GPUs that cannot be used: `device: auto` does not
   /// take the CPU for them.
   bool is_refused = false;
 };

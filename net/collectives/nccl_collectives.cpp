@@ -51,7 +51,7 @@ public:
     if (communicator_ != nullptr)
       library_.abort(communicator_);
     if (stream_ != nullptr)
-      library_.drop_stream(stream_);
+      library_.cuda.drop_stream(stream_);
   }
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
@@ -118,7 +118,7 @@ public:
   }
 
 private:
-  /// What a member tells the others: its GPU, and whether it has NCCL.
+  /// A member's GPU, and whether the member has NCCL.
   struct Offer {
     std::array<std::int32_t, 4> gpu{};
     std::int32_t has_nccl = 0;
@@ -158,7 +158,8 @@ private:
       check(library_.get_id(&id), "making a group");
     member_.host->broadcast(&id, sizeof id / sizeof(std::int32_t), DType::i32,
                             0, "name of an NCCL group");
-    check(library_.make_stream(&stream_, nccl_own_stream), "making a stream");
+    check(library_.cuda.make_stream(&stream_, nccl_own_stream),
+          "making a stream");
     NcclCommunicator made = nullptr;
     check(library_.init_rank(&made, static_cast<int>(size()), id,
                              static_cast<int>(rank())),
@@ -170,7 +171,7 @@ private:
   /// Waits for all members, then runs `start` and waits for its stream.
   template <class Start>
   void run(const char* name, const Start& start) {
-    check(library_.set_device(member_.device), name);
+    check(library_.cuda.set_device(member_.device), name);
     if (stream_ == nullptr)
       connect();
     member_.host->barrier(name);
@@ -179,12 +180,12 @@ private:
     throw_if_aborted();
     check(start(communicator_), name);
     for (int state = cuda_not_ready; state == cuda_not_ready;) {
-      state = library_.query_stream(stream_);
+      state = library_.cuda.query_stream(stream_);
       if (state != 0 && state != cuda_not_ready)
         fail(lock, Errc::io, name, fmt::format("CUDA error {}", state));
       if (state == 0)
         return;
-      library_.clear_error();
+      library_.cuda.clear_error();
       check_progress(lock, deadline, name);
       aborted_.wait_for(lock, nccl_look);
       throw_if_aborted();

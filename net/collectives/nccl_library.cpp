@@ -30,12 +30,12 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   n.find("ncclReduceScatter", lib.reduce_scatter);
   n.find("ncclBroadcast", lib.broadcast);
   LibraryFile c(cuda_runtime);
-  c.find("cudaSetDevice", lib.set_device);
-  c.find("cudaStreamCreateWithFlags", lib.make_stream);
-  c.find("cudaStreamQuery", lib.query_stream);
-  c.find("cudaStreamDestroy", lib.drop_stream);
-  c.find("cudaPointerGetAttributes", lib.pointer_attributes);
-  c.find("cudaGetLastError", lib.clear_error);
+  c.find("cudaSetDevice", lib.cuda.set_device);
+  c.find("cudaStreamCreateWithFlags", lib.cuda.make_stream);
+  c.find("cudaStreamQuery", lib.cuda.query_stream);
+  c.find("cudaStreamDestroy", lib.cuda.drop_stream);
+  c.find("cudaPointerGetAttributes", lib.cuda.pointer_attributes);
+  c.find("cudaGetLastError", lib.cuda.clear_error);
   lib.why_not = n.why_not().empty() ? c.why_not() : n.why_not();
   return lib;
 }
@@ -55,8 +55,8 @@ std::string NcclLibrary::version() const {
 
 bool NcclLibrary::on_gpu(const void* pointer) const {
   alignas(16) char attributes[nccl_attribute_bytes] = {};
-  if (pointer_attributes(attributes, pointer) != 0) {
-    clear_error();
+  if (cuda.pointer_attributes(attributes, pointer) != 0) {
+    cuda.clear_error();
     return false;
   }
   const int kind = *reinterpret_cast<const int*>(attributes);

@@ -39,7 +39,7 @@ public:
     stand_in_current = device.index();
   }
   c10::Stream getStream(c10::Device device) const override {
-    return {c10::Stream::DEFAULT, device};
+    return c10::Stream(c10::Stream::DEFAULT, device);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     return stream;

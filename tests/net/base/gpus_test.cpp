@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr std::size_t fake_total = std::size_t{64} << 20;
 constexpr std::size_t fake_block = std::size_t{1} << 20;
 
-/// What the stand-in is told and asked beside the driver's functions.
+/// Functions of the stand-in beside the driver's.
 struct FakeDriver {
   void (*kernel)(void* data) = nullptr;
   int (*faults)() = nullptr;

@@ -86,7 +86,7 @@ protected:
     std::vector<float> sum{1};
     group.all_reduce_sum(on_gpu(sum).data(), 1, DType::f32, "sum");
     EXPECT_EQ(sum[0], static_cast<float>(group.size()));
-    EXPECT_EQ(fake().clear_error(), 0)
+    EXPECT_EQ(fake().cuda.clear_error(), 0)
       << "the next kernel launch fails with it";
   }
 
