@@ -5,6 +5,7 @@
 // of a packed batch, none of them shared between the sequences of a prompt.
 #pragma once
 
+#include "config/base/defaults.hpp"
 #include "config/base/strategy.hpp"
 #include "config/model/model_shape.hpp"
 
