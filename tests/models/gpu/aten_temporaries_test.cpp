@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace troupe::models {
@@ -53,10 +54,10 @@ TEST(AtenTemporaries, OfTheOptimizerAreThoseOfAPiece) {
   const LargestBlock largest;
   EXPECT_DOUBLE_EQ(backend.sum_of_squares(grad.data(), {&run, 1}),
                    0.25 * static_cast<double>(count));
-  backend.adamw({.scale = 1,
+  backend.adamw({.keep = 1,
+                 .scale = 1,
                  .beta1 = 0.9F,
                  .beta2 = 0.99F,
-                 .keep = 1,
                  .step = 0.1F,
                  .root = 10,
                  .eps = 0},
