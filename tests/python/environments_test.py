@@ -60,7 +60,7 @@ def answers(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@unittest.skipUnless(PYTHON.exists(), "no .deps/environments; run `make environments`")
+@unittest.skipUnless(PYTHON.exists(), "no verifiers on this machine: make environments")
 class Environments(Talk):
     @classmethod
     def setUpClass(cls):
