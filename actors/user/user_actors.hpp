@@ -3,6 +3,7 @@
 // their ids. Parent: the function actor; they end with it (end()).
 #pragma once
 
+#include "actors/user/device_losses.hpp"
 #include "actors/user/model_actor.hpp"
 #include "actors/user/python_functions.hpp"
 #include "actors/user/sample_dispatcher.hpp"
@@ -52,6 +53,10 @@ public:
   PythonFunctions& python() {
     return python_;
   }
+  /// Returns the losses in Python, for device threads.
+  DeviceLosses& losses() {
+    return losses_;
+  }
   void end();
 
 private:
@@ -69,6 +74,7 @@ private:
   std::mutex mutex_;
   std::map<std::string, Made> made_;
   PythonFunctions python_;
+  DeviceLosses losses_;
 };
 
 } // namespace troupe::actors

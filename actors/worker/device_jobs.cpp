@@ -2,6 +2,7 @@
 
 #include "actors/protocol/resident_memory.hpp"
 #include "actors/protocol/sum_parts.hpp"
+#include "actors/user/user_actors.hpp"
 #include "actors/worker/ptx_rows.hpp"
 #include "actors/worker/shard_groups.hpp"
 #include "actors/worker/shard_residency.hpp"
@@ -95,6 +96,9 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   spec.publishes = shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
+  if (spec.trainable)
+    spec.losses = worker.user->losses().find(
+      worker, shard.rank, shard.replica.role, shard.device->stop_flag());
   if (worker.run.settings.cluster.device == "gpu")
     spec.backend = &models::gpu_backend(
       shard.rank.value

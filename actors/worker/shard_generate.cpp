@@ -148,9 +148,8 @@ void make_responses(Shard& shard, const plans::Call& call,
   };
   const auto batches = batches_of(chunks, rows, options.max_new_tokens);
   if (is_served(shard, call))
-    server_of(shard).generate(*shard.engine,
-                              to_string(chunks.front().order.version), batches,
-                              options, context, events);
+    generate_served(shard, chunks.front().order.version, batches, options,
+                    context, events);
   else
     shard.engine->generate(batches, options, context, events);
 }

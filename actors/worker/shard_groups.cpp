@@ -37,21 +37,21 @@ std::string line_name(const char* axis, const Coordinate& first) {
   return fmt::format("{}-d{}p{}t{}", axis, first.dp, first.pp, first.tp);
 }
 
-/// Uses NCCL if every device has a GPU of its own; all members decide alike.
+/// Adds NCCL for memory of GPUs, which the group's members agree on.
 std::shared_ptr<net::Collectives>
 of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
   const ClusterSettings& cluster = shard.worker->run.settings.cluster;
-  if (cluster.device != "gpu" || !net::NcclLibrary::machine().why_not.empty())
+  if (cluster.device != "gpu")
     return host;
-  const auto gpus = net::find_gpus().names.size();
+  const auto gpus = net::find_gpus();
   const auto devices
     = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
-  if (devices > gpus)
-    return host;
+  const auto gpu = shard.rank.value % devices % gpus.names.size();
   return net::make_nccl_collectives(
     {.host = std::move(host),
-     .device = static_cast<int>(shard.rank.value % devices),
-     .progress_deadline = defaults::collective_deadline});
+     .device = static_cast<int>(gpu),
+     .progress_deadline = defaults::collective_deadline,
+     .gpu = gpus.ids[gpu]});
 }
 
 /// Joins the shard's group along one mesh axis: the devices whose coordinates

@@ -1,5 +1,6 @@
 #include "actors/worker/shard_server.hpp"
 
+#include "actors/worker/weight_moves.hpp"
 #include "models/servers/sglang_start.hpp"
 #include "models/servers/vllm_plugin.hpp"
 #include "models/servers/vllm_start.hpp"
@@ -54,7 +55,8 @@ models::ServerProgram started_program(const Shard& shard, std::string name,
     .most_tokens = most_tokens(run.settings, run.shapes.at(role)),
     .bf16 = bf16,
     .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
-    .on_cpu = run.settings.cluster.device != "gpu"};
+    .on_cpu = run.settings.cluster.device != "gpu",
+    .tp = shard.replica.strategy.tp};
   std::filesystem::create_directories(folder); // for the log
   if (is_sglang(shard))
     return models::sglang_program(start);
@@ -72,32 +74,26 @@ models::ServerSpec started_spec(const Shard& shard, const std::string& name,
           .url = {"127.0.0.1", port, "/"}};
 }
 
-/// Returns the server that the settings name for the shard's device.
+/// Returns the server that the settings name for the shard's group.
 models::ServerSpec named_spec(const Shard& shard, const std::string& name) {
-  const auto& devices = shard.replica.devices;
-  const auto index = static_cast<std::size_t>(
-    std::ranges::find(devices, shard.rank) - devices.begin());
   const auto& address
-    = shard.worker->run.settings.rollout.engine.servers.at(index);
+    = shard.worker->run.settings.rollout.engine.servers.at(shard.where.dp);
   return {.program = {.name = name + " at " + address},
           .url = *parse_http_url(address)};
 }
 
-} // namespace
-
-bool is_served(const Shard& shard, const plans::Call& call) {
-  return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;
+/// Returns whether the shard has its group's server.
+bool has_server(const Shard& shard) {
+  return shard.where.tp == 0;
 }
 
-models::ServedGeneration& server_of(Shard& shard) {
-  if (shard.served)
-    return *shard.served;
-  const auto& settings = shard.worker->run.settings;
-  const bool bf16
-    = plans::product_dtype(settings, shard.replica.role) == DType::bf16;
+models::ServerSpec server_spec(const Shard& shard, bool bf16) {
   const auto name
     = fmt::format("{} server of device {}",
                   is_sglang(shard) ? "SGLang" : "vLLM", shard.rank.value);
+  if (!has_server(shard))
+    return {.program = {.name = name}};
+  const auto& settings = shard.worker->run.settings;
   auto server = settings.rollout.engine.servers.empty()
                   ? started_spec(shard, name, bf16)
                   : named_spec(shard, name);
@@ -106,10 +102,41 @@ models::ServedGeneration& server_of(Shard& shard) {
   server.weights = server_folder(shard) / "weights";
   if (const auto most = settings.rollout.max_sequences)
     server.connections = static_cast<std::size_t>(*most);
-  shard.served = std::make_unique<models::ServedGeneration>(
-    models::ServedSpec{.server = std::move(server),
-                       .most_gap = bf16 ? most_gap_bf16 : most_gap_fp32});
+  return server;
+}
+
+models::ServedGeneration& server_of(Shard& shard) {
+  if (shard.served)
+    return *shard.served;
+  const bool bf16
+    = plans::product_dtype(shard.worker->run.settings, shard.replica.role)
+      == DType::bf16;
+  models::ServedSpec spec{.server = server_spec(shard, bf16),
+                          .most_gap = bf16 ? most_gap_bf16 : most_gap_fp32};
+  if (shard.replica.strategy.tp > 1)
+    spec.gather
+      = [&shard](std::span<std::byte> whole) { gather_weights(shard, whole); };
+  shard.served = std::make_unique<models::ServedGeneration>(std::move(spec));
   return *shard.served;
+}
+
+} // namespace
+
+bool is_served(const Shard& shard, const plans::Call& call) {
+  return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;
+}
+
+void generate_served(Shard& shard, Version version,
+                     std::span<const models::ResponseBatch> batches,
+                     const models::GenerateOptions& options,
+                     models::RunContext& context,
+                     const models::GenerateEvents& events) {
+  auto& server = server_of(shard);
+  if (has_server(shard))
+    server.generate(*shard.engine, to_string(version), batches, options,
+                    context, events);
+  else
+    server.assist(*shard.engine, to_string(version), batches, context, events);
 }
 
 void add_server_sums(const models::ServedReport& report,

@@ -160,6 +160,10 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   return done;
 }
 
+void gather_weights(Shard& shard, std::span<std::byte> whole) {
+  whole_of(shard, models::Plane::weight).run(whole);
+}
+
 /// Moves from a replica's layout to whole tensors here. Other shards' planes
 /// are read in place: weights must not change until the copy is done.
 CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order) {

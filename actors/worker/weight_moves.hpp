@@ -5,11 +5,17 @@
 
 #include "actors/worker/shard_actor.hpp"
 
+#include <cstddef>
+#include <span>
+
 namespace troupe::actors {
 
 /// Publishes the planes of this shard that moves and checkpoints read.
 void publish_planes(Shard& shard);
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
+/// Copies the replica's weights, as a device that holds all of them has them.
+/// Other shards' planes are read in place, as by `copy_shard`.
+void gather_weights(Shard& shard, std::span<std::byte> whole);
 /// Copies the replica's planes as a whole model into the shard's snapshot.
 CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order);
 

@@ -2,6 +2,7 @@
 
 #include "actors/worker_base/user_calls.hpp"
 #include "config/settings/settings.hpp"
+#include "models/losses/python_loss.hpp"
 #include "plans/workflow/user_workflow.hpp"
 
 #include <fmt/format.h>
@@ -91,6 +92,24 @@ UserEntry python_entry(const WorkflowFile& file, const FileCall& from) {
   return entry;
 }
 
+/// Returns the loss of a call, whose keys are numbers.
+models::LossEntry python_loss_of(const WorkflowFile& file,
+                                 const FileCall& from) {
+  const auto& place = file.places.at("calls." + from.name);
+  const auto path = "calls." + from.name + ".reads";
+  for (const auto& key : from.reads)
+    if (key_of(file, key, path, place).type == KeyType::text)
+      throw ConfigError({.place = place,
+                         .path = path,
+                         .expected = "keys of numbers that a call writes",
+                         .got = "'" + key + "', a text",
+                         .hint = "a function that writes a number of it"});
+  const auto role
+    = std::ranges::find(file.traits.roles, from.role, &RoleTraits::name);
+  return models::python_loss_entry(from, role != file.traits.roles.end()
+                                           && role->scalar_head);
+}
+
 UserEntry metrics_entry(const WorkflowFile& file) {
   UserEntry entry{.is_of_file = true};
   entry.call.name = plans::metrics_call;
@@ -113,7 +132,9 @@ UserEntry metrics_entry(const WorkflowFile& file) {
 
 void add_file_entries(const WorkflowFile& file) {
   for (const auto& call : file.calls)
-    if (call.python)
+    if (call.python && call.kind == "train")
+      models::set_file_loss(python_loss_of(file, call));
+    else if (call.python)
       set_file_entry(call.fn, python_entry(file, call));
   if (!file.metrics.empty())
     set_file_entry(plans::user_fn(file.traits.name, plans::metrics_call),

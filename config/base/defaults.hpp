@@ -86,6 +86,11 @@ inline constexpr std::size_t token_bytes = 32;
 /// Packed tokens of one forward pass where neither settings nor plan give a
 /// number: keeps logits of a 32k vocabulary near 1 GB in fp32.
 inline constexpr std::int64_t micro_batch_tokens = 8192;
+/// Logits (fp32) that are computed at a time where not all are kept: 16 MiB,
+/// the cache of a CPU; 2 GiB on a GPU, 4096 rows of a vocabulary of 128k, since
+/// each piece rounds and adds the whole head.
+inline constexpr std::int64_t logits_at_once = std::int64_t{1} << 22;
+inline constexpr std::int64_t logits_at_once_on_gpu = std::int64_t{1} << 29;
 /// A larger settings file is a mistake.
 inline constexpr std::size_t settings_file_limit_bytes = std::size_t{4} << 20;
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <regex>
 
 namespace troupe {
@@ -114,6 +115,103 @@ void read_processes(const YamlNode& node, const std::string& path,
   python.processes = static_cast<int>(number);
 }
 
+/// Reads the rest of a function: its scope, and keys that it must have.
+void read_function(const YamlNode& node, const std::string& path,
+                   FileCall& call) {
+  for (const char* key : {"writes", "reads"})
+    if (node.find(key) == nullptr)
+      file_mistake(
+        node, path + "." + key, "the keys of a Python function", "nothing",
+        std::string(key) == "writes" ? "writes: [KEY]" : "reads: [response]");
+  read_python_writes(*node.find("writes"), path + ".writes", *call.python);
+  for (const auto& key : call.python->writes)
+    call.writes.push_back(key.name);
+  if (const YamlNode* scope = node.find("scope"))
+    read_scope(*scope, path + ".scope", *call.python);
+  if (const YamlNode* processes = node.find("processes"))
+    read_processes(*processes, path + ".processes", *call.python);
+  if (!call.carries.empty() && call.python->scope != "batch")
+    file_mistake(*node.find("carries"), path + ".carries",
+                 "carried values in a function of scope batch",
+                 "them in one of scope " + call.python->scope, "scope: batch");
+}
+
+/// Reads the model's outputs that a loss gets, all of one head.
+void read_outputs(const YamlNode& node, const std::string& path,
+                  PythonCall& python) {
+  const std::vector<std::string> words
+    = {"logprobs", "entropy", "values", "scores"};
+  if (!node.is_sequence())
+    file_mistake(node, path, "a list of " + join_or(words), describe(node),
+                 "[logprobs, entropy]");
+  for (const auto& item : node.items) {
+    const auto word = yaml_text(item, path);
+    if (std::ranges::find(words, word) == words.end())
+      file_mistake(item, path, join_or(words), "'" + word + "'",
+                   nearest_word(word, words));
+    python.outputs.push_back(word);
+  }
+  const auto is_scalar = [](const std::string& word) {
+    return word == "values" || word == "scores";
+  };
+  const auto of_scalars = std::ranges::count_if(python.outputs, is_scalar);
+  if (of_scalars != 0 && of_scalars != std::ssize(python.outputs))
+    file_mistake(node, path, "outputs of one head", describe(node),
+                 "[logprobs, entropy] or [values, scores]");
+}
+
+/// Reads the rest of a loss.
+void read_python_loss(const YamlNode& node, const std::string& path,
+                      FileCall& call) {
+  if (const YamlNode* writes = node.find("writes"))
+    file_mistake(*writes, path + ".writes", "no keys written by a loss",
+                 describe(*writes), "metrics, which the loss returns");
+  if (const YamlNode* outputs = node.find("outputs"))
+    read_outputs(*outputs, path + ".outputs", *call.python);
+  const YamlNode* mean_over = node.find("mean_over");
+  if (mean_over == nullptr)
+    return;
+  call.python->mean_over = yaml_text(*mean_over, path + ".mean_over");
+  std::vector<std::string> words = call.reads;
+  for (const auto& [key, word] : call.renames)
+    std::ranges::replace(words, key, word);
+  for (const char* packed : {"sequence_ids", "loss_mask"})
+    std::erase(words, packed); // a mean over tokens needs no word
+  if (std::ranges::find(words, call.python->mean_over) == words.end())
+    file_mistake(*mean_over, path + ".mean_over", "a key that the loss reads",
+                 "'" + call.python->mean_over + "'",
+                 nearest_word(call.python->mean_over, words));
+}
+
+/// A key of calls in Python, and their kind.
+struct PythonKey {
+  const char* key;
+  const char* kind;
+};
+
+/// Refuses Python where it computes nothing, and its keys elsewhere.
+void check_python_kind(const YamlNode& node, const std::string& path,
+                       const FileCall& call) {
+  const bool is_python = is_python_function(call.fn);
+  if (is_python && call.kind != "function" && call.kind != "train")
+    file_mistake(*node.find("fn"), path + ".fn", "code that the program has",
+                 "'" + call.fn
+                   + "', as Python computes functions and losses only",
+                 "function: " + call.fn + " in a call of its own");
+  for (const auto& [key, kind] :
+       {PythonKey{"scope", "function"}, PythonKey{"processes", "function"},
+        PythonKey{"outputs", "train"}, PythonKey{"mean_over", "train"}})
+    if (const YamlNode* value = node.find(key);
+        value != nullptr && (!is_python || call.kind != kind)) {
+      const bool of_loss = std::string(kind) == "train";
+      file_mistake(*value, path + "." + key,
+                   std::string("it in a Python ")
+                     + (of_loss ? "loss" : "function") + " only",
+                   "it in a call of " + (call.fn.empty() ? call.kind : call.fn),
+                   of_loss ? "fn: FILE.py:NAME" : "function: FILE.py:NAME");
+    }
+}
+
 /// Returns the name that a line of Python defines; "": none.
 std::string defined_by(const std::string& line) {
   static const std::regex definition(
@@ -164,37 +262,20 @@ std::optional<KeyInfo> known_key(std::string_view name) {
   return std::nullopt;
 }
 
+const char* code_key(const FileCall& call) {
+  return call.kind == "function" ? "function" : "fn";
+}
+
 void read_python_call(const YamlNode& node, const std::string& path,
                       FileCall& call) {
-  const bool is_python = is_python_function(call.fn);
-  if (is_python && call.kind != "function")
-    file_mistake(*node.find("fn"), path + ".fn", "code that the program has",
-                 "'" + call.fn + "', as Python computes functions only",
-                 "function: " + call.fn + " in a call of its own");
-  for (const char* key : {"scope", "processes"})
-    if (const YamlNode* value = node.find(key); value != nullptr && !is_python)
-      file_mistake(*value, path + "." + key, "it in a Python function only",
-                   "it in a call of " + (call.fn.empty() ? call.kind : call.fn),
-                   "function: FILE.py:NAME");
-  if (!is_python)
+  check_python_kind(node, path, call);
+  if (!is_python_function(call.fn))
     return;
-  const YamlNode* writes = node.find("writes");
-  if (writes == nullptr || node.find("reads") == nullptr)
-    file_mistake(node, path + (writes == nullptr ? ".writes" : ".reads"),
-                 "the keys of a Python function", "nothing",
-                 writes == nullptr ? "writes: [KEY]" : "reads: [response]");
   call.python = PythonCall{};
-  read_python_writes(*writes, path + ".writes", *call.python);
-  for (const auto& key : call.python->writes)
-    call.writes.push_back(key.name);
-  if (const YamlNode* scope = node.find("scope"))
-    read_scope(*scope, path + ".scope", *call.python);
-  if (const YamlNode* processes = node.find("processes"))
-    read_processes(*processes, path + ".processes", *call.python);
-  if (!call.carries.empty() && call.python->scope != "batch")
-    file_mistake(*node.find("carries"), path + ".carries",
-                 "carried values in a function of scope batch",
-                 "them in one of scope " + call.python->scope, "scope: batch");
+  if (call.kind == "train")
+    read_python_loss(node, path, call);
+  else
+    read_function(node, path, call);
 }
 
 void check_python_function(const FileCall& call, const Place& place) {
@@ -203,7 +284,7 @@ void check_python_function(const FileCall& call, const Place& place) {
   const auto refuse = [&](const std::string& expected, const std::string& got,
                           const std::string& hint) {
     throw ConfigError({.place = place,
-                       .path = "calls." + call.name + ".function",
+                       .path = "calls." + call.name + "." + code_key(call),
                        .expected = expected,
                        .got = got,
                        .hint = hint});

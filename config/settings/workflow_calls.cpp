@@ -225,7 +225,7 @@ void check_one_python_call(const WorkflowFile& workflow, const FileCall& call) {
   const auto first = std::ranges::find(workflow.calls, call.fn, &FileCall::fn);
   if (call.python && &*first != &call)
     throw ConfigError({.place = workflow.places.at("calls." + call.name),
-                       .path = "calls." + call.name + ".function",
+                       .path = "calls." + call.name + "." + code_key(call),
                        .expected = "a Python function that no other call has",
                        .got = call.fn + ", which is that of " + first->name,
                        .hint = "another name for it in the file: " + call.name
@@ -268,7 +268,8 @@ FileCall read_file_call(const std::string& name, const YamlNode& node) {
   const auto path = "calls." + name;
   check_file_keys(node, path,
                   {"generate", "infer", "train", "function", "fn", "reads",
-                   "writes", "carries", "greedy", "scope", "processes"});
+                   "writes", "carries", "greedy", "scope", "processes",
+                   "outputs", "mean_over"});
   FileCall call{.name = name, .kind = "", .role = "", .fn = ""};
   for (const char* kind : {"generate", "infer", "train", "function"}) {
     const YamlNode* value = node.find(kind);

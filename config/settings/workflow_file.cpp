@@ -27,6 +27,7 @@ constexpr GroupName group_names[]
   = {{"rollout", SettingsGroup::rollout},
      {"sequences", SettingsGroup::sequences},
      {"rewards", SettingsGroup::rewards},
+     {"agents", SettingsGroup::agents},
      {"advantages", SettingsGroup::advantages},
      {"policy", SettingsGroup::policy},
      {"critic", SettingsGroup::critic},

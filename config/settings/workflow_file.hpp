@@ -47,7 +47,7 @@ struct FileCall {
   std::vector<std::pair<std::string, std::string>> renames = {};
   std::vector<FileCarried> carries = {};
   bool greedy = false;
-  std::optional<PythonCall> python = {}; ///< of a Python function
+  std::optional<PythonCall> python = {}; ///< of one in Python
 };
 
 /// A metric of a file: the mean of a key over the samples of a step.

@@ -34,6 +34,13 @@ void engine_check_spec(const Engine::Spec& spec) {
                     + std::string(to_string(spec.dtype)));
 }
 
+// Returns the backend of an engine, which the calling thread enters.
+Backend& engine_backend(const Engine::Spec& spec) {
+  Backend& backend = spec.backend != nullptr ? *spec.backend : host_backend();
+  backend.enter();
+  return backend;
+}
+
 // Returns a sum of one number per element, made of its position in the whole
 // model and its bits: parts on several devices add up to the whole model on
 // one.
@@ -57,7 +64,7 @@ std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
 
 Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
   : spec((engine_check_spec(given), std::move(given))),
-    backend(spec.backend != nullptr ? *spec.backend : host_backend()),
+    backend(engine_backend(spec)),
     part(engine_shape(spec), spec.strategy, spec.where),
     frozen(part.whole.lora.exists() ? std::make_unique<FrozenWeights>(
              part.whole, spec.strategy, spec.where, backend.memory())

@@ -24,6 +24,7 @@ public:
 private:
   static std::unique_ptr<const GatheredWeights>
   gathered(const Engine::Impl& engine, const RunContext& context) {
+    engine.backend.enter();
     if (!plans::cuts_weights(engine.spec.strategy))
       return nullptr;
     return std::make_unique<const GatheredWeights>(

@@ -262,6 +262,7 @@ void infer_rows(Engine::Impl& impl, const std::string& fn,
 
 net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
                         RunContext& context, const InferOptions& options) {
+  impl_->backend.enter();
   net::Rows out(rows.samples, {});
   impl_->sync->begin(context.groups);
   if (rows.num_samples() > 0)

@@ -322,6 +322,7 @@ MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
                          RunContext& context, const TrainRows* beside) {
   TROUPE_CHECK(impl_->spec.trainable,
                "role " + impl_->spec.role + " is not trained");
+  impl_->backend.enter();
   std::optional<TrainRun> more;
   if (beside != nullptr)
     more.emplace(*impl_, beside->spec, beside->rows, context, nullptr);

@@ -5,6 +5,7 @@
 #include "models/gpu/fixed_order.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <vector>
@@ -55,15 +56,30 @@ at::Tensor aten_product(const at::Tensor& a, const at::Tensor& b,
   return at::mm(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
 }
 
+/// Computes c += a b in one operation: the gradient of a head is as large as
+/// the head.
+void aten_add_product(const at::Tensor& a, const at::Tensor& b, DType operands,
+                      at::Tensor& c) {
+  if (operands != DType::bf16) {
+    c.addmm_(a, b);
+    return;
+  }
+  const at::Tensor rounded_a = a.to(at::kBFloat16);
+  const at::Tensor rounded_b = b.to(at::kBFloat16);
+  if (a.is_cuda())
+    at::addmm_out(c, c, rounded_a, rounded_b, at::kFloat);
+  else
+    c.addmm_(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
+}
+
 /// Computes c (+)= a b + bias.
 void aten_multiply(const at::Tensor& a, const at::Tensor& b,
                    const at::Tensor& bias, const GemmOptions& options,
                    at::Tensor c) {
-  const at::Tensor product = aten_product(a, b, options.operands);
   if (options.accumulate)
-    c.add_(product);
+    aten_add_product(a, b, options.operands, c);
   else
-    c.copy_(product);
+    c.copy_(aten_product(a, b, options.operands));
   if (bias.defined())
     c.add_(bias);
 }
@@ -89,10 +105,20 @@ at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
     .to(device_);
 }
 
-void AtenBackend::wait() {
+void AtenBackend::enter() {
   if (!device_.is_cpu())
-    c10::impl::getDeviceGuardImpl(device_.type())
-      ->synchronizeDevice(device_.index());
+    c10::impl::getDeviceGuardImpl(device_.type())->setDevice(device_);
+}
+
+// For the thread's stream alone: waiting for the device would break the capture
+// of another backend on it.
+void AtenBackend::wait() {
+  if (device_.is_cpu())
+    return;
+  c10::Event done(device_.type());
+  done.record(
+    c10::impl::getDeviceGuardImpl(device_.type())->getStream(device_));
+  done.synchronize();
 }
 
 void AtenBackend::write(const void* from, void* to, std::size_t size_bytes) {

@@ -6,8 +6,7 @@
 //
 // Kernels view pointers of the given memory as tensors of the device and run on
 // the default stream of the calling thread, so that threads share one order.
-// Work that ATen has no operation for is done by the host
-// (models/transformer/moe.hpp).
+// Experts are computed by the host (models/transformer/moe.hpp).
 #pragma once
 
 #include "models/gpu/flash_attention.hpp"
@@ -41,6 +40,7 @@ public:
   const net::BlockMemory* memory() const override {
     return memory_;
   }
+  void enter() override;
   void wait() override;
   void write(const void* from, void* to, std::size_t size_bytes) override;
   std::unique_ptr<GraphRecorder> recorder() override;
@@ -93,6 +93,7 @@ public:
   void mlp_unit_backward(const MlpShape& shape, float* in,
                          float* d_act) override;
 
+  std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const KeptIds& kept, float* logits_RV) override;
   void logit_parts(const LogitRows& shape, const float* logits_RV,
@@ -134,6 +135,8 @@ private:
   /// Returns device floats as a tensor; contiguous unless strides are given.
   at::Tensor view(const float* data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
+  void logit_gradient_piece(const LogitRows& shape,
+                            const RowGradients& gradients, float* logits_RV);
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
   /// Returns one over the root of the mean square that each head (or all of a

@@ -11,6 +11,23 @@ namespace troupe::models {
 
 namespace {
 
+/// Elements of one operation: libtorch holds several temporaries of its size,
+/// which no plan counts. Long enough to be worth a launch.
+constexpr std::int64_t aten_piece = std::int64_t{1} << 22;
+
+/// Returns the runs in pieces.
+std::vector<OptimizerRun> aten_pieces(std::span<const OptimizerRun> runs) {
+  std::vector<OptimizerRun> pieces;
+  for (OptimizerRun rest : runs)
+    while (rest.begin < rest.end) {
+      OptimizerRun& piece = pieces.emplace_back(rest);
+      piece.end = std::min(rest.end, rest.begin + aten_piece);
+      rest.moment += piece.end - rest.begin;
+      rest.begin = piece.end;
+    }
+  return pieces;
+}
+
 /// Joins adjacent runs of one kind: operations are few and long.
 std::vector<OptimizerRun> aten_joined(std::span<const OptimizerRun> runs) {
   std::vector<OptimizerRun> joined;
@@ -32,6 +49,11 @@ std::vector<OptimizerRun> aten_joined(std::span<const OptimizerRun> runs) {
 }
 
 } // namespace
+
+std::int64_t AtenBackend::logits_at_once() const {
+  return device_.is_cpu() ? defaults::logits_at_once
+                          : defaults::logits_at_once_on_gpu;
+}
 
 void AtenBackend::cap_logits(float* x, std::int64_t count, float cap) {
   view(x, {count}).div_(cap).tanh_().mul_(cap);
@@ -100,6 +122,27 @@ void AtenBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
 void AtenBackend::logit_gradient(const LogitRows& shape,
                                  const RowGradients& gradients,
                                  float* logits_RV) {
+  const std::int64_t rows_at_once
+    = std::max<std::int64_t>(1, 4 * aten_piece / shape.vocab);
+  for (std::int64_t first = 0; first < shape.rows; first += rows_at_once) {
+    LogitRows piece = shape;
+    piece.rows = std::min(rows_at_once, shape.rows - first);
+    piece.targets_R = shape.targets_R.subspan(
+      static_cast<std::size_t>(first), static_cast<std::size_t>(piece.rows));
+    const auto from = [&](const float* values_R) {
+      return values_R == nullptr ? nullptr : values_R + first;
+    };
+    logit_gradient_piece(piece,
+                         {from(gradients.d_logprobs_R),
+                          from(gradients.d_entropy_R),
+                          from(gradients.entropy_R), from(gradients.lse_R)},
+                         logits_RV + first * shape.vocab);
+  }
+}
+
+void AtenBackend::logit_gradient_piece(const LogitRows& shape,
+                                       const RowGradients& gradients,
+                                       float* logits_RV) {
   at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});
   const at::Tensor targets = indices(shape.targets_R).unsqueeze(1);
   const auto column = [&](const float* values_R) {
@@ -205,7 +248,7 @@ double AtenBackend::sum_of_squares(const float* grad,
                                    std::span<const OptimizerRun> runs) {
   at::Tensor sum
     = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));
-  for (const OptimizerRun& run : aten_joined(runs))
+  for (const OptimizerRun& run : aten_pieces(aten_joined(runs)))
     if (run.counted)
       sum.add_(view(grad + run.begin, {run.end - run.begin})
                  .square()
@@ -215,7 +258,7 @@ double AtenBackend::sum_of_squares(const float* grad,
 
 void AtenBackend::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
                         std::span<const OptimizerRun> runs) {
-  for (const OptimizerRun& run : aten_joined(runs)) {
+  for (const OptimizerRun& run : aten_pieces(aten_joined(runs))) {
     const std::int64_t count = run.end - run.begin;
     at::Tensor p = view(planes.weight + run.begin, {count});
     at::Tensor m = view(planes.m + run.moment, {count});

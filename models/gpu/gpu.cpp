@@ -8,6 +8,7 @@
 #include "net/base/gpus.hpp"
 
 #include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <map>
 #include <memory>
@@ -18,6 +19,21 @@ namespace troupe::models {
 namespace {
 
 constexpr int first_with_flash = 8; // Ampere
+
+/// Allocates beside libtorch, which keeps what its operations have freed: that
+/// is given back before a block is refused.
+void* gpu_take(std::size_t size_bytes) {
+  return net::take_gpu_memory(net::CudaRuntime::machine(), size_bytes, [] {
+    c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+  });
+}
+
+/// Returns the memory of GPUs that have been found.
+const net::BlockMemory* gpu_blocks() {
+  static const net::BlockMemory memory{gpu_take, net::gpu_memory()->give,
+                                       net::gpu_memory()->evict};
+  return &memory;
+}
 
 } // namespace
 
@@ -38,7 +54,7 @@ Backend& gpu_backend(std::uint32_t device) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const std::size_t gpu = device % gpus.names.size();
   found = std::make_unique<AtenBackend>(
-    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), net::gpu_memory(),
+    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), gpu_blocks(),
     gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr,
     &gpu_recorder);
   return *found;

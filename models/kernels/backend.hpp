@@ -10,6 +10,7 @@
 // whatever device libtorch reports for them: kernels use the pointers.
 #pragma once
 
+#include "config/base/defaults.hpp"
 #include "models/kernels/adamw.hpp"
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
@@ -53,6 +54,9 @@ public:
 
   /// Returns the memory that numbers are allocated from; null: system memory.
   virtual const net::BlockMemory* memory() const = 0;
+  /// Makes the device that of the calling thread. Each thread calls this before
+  /// it uses the backend: a thread that did not would open every other GPU too.
+  virtual void enter() {}
   /// Returns when all kernels so far are done. May be called from any thread.
   virtual void wait() = 0;
   virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
@@ -131,6 +135,10 @@ public:
   virtual void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act)
     = 0;
 
+  /// Returns how many logits a loss computes at a time.
+  virtual std::int64_t logits_at_once() const {
+    return defaults::logits_at_once;
+  }
   virtual void cap_logits(float* x, std::int64_t count, float cap) = 0;
   virtual void keep_logits(const KeptIds& kept, float* logits_RV) = 0;
   virtual void logit_parts(const LogitRows& shape, const float* logits_RV,

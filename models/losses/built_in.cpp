@@ -8,6 +8,9 @@
 #include "models/losses/reward.hpp"
 #include "models/losses/sft.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace troupe::models {
 
 namespace {
@@ -28,6 +31,16 @@ Losses& mutable_losses() {
   return all;
 }
 
+/// Compares what a workflow file can say.
+bool is_same_loss(const LossEntry& a, const LossEntry& b) {
+  const auto outputs = [](const LossEntry& entry) {
+    const Exposes& all = entry.exposes;
+    return std::array{all.logprobs, all.entropy, all.values, all.scores};
+  };
+  return outputs(a) == outputs(b) && a.metric_prefix == b.metric_prefix
+         && a.columns == b.columns && a.mean_over == b.mean_over;
+}
+
 } // namespace
 
 const Losses& losses() {
@@ -36,6 +49,14 @@ const Losses& losses() {
 
 void add_loss(LossEntry entry) {
   mutable_losses().add(std::move(entry));
+}
+
+void set_file_loss(LossEntry entry) {
+  Losses& table = mutable_losses();
+  const auto names = table.names();
+  if (std::ranges::find(names, entry.name) == names.end()
+      || !is_same_loss(table.find(entry.name), entry))
+    table.set(std::move(entry));
 }
 
 } // namespace troupe::models

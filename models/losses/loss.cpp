@@ -25,6 +25,15 @@ void Losses::add(LossEntry entry) {
   entries_.push_back(std::move(entry));
 }
 
+void Losses::set(LossEntry entry) {
+  for (LossEntry& known : entries_)
+    if (known.name == entry.name) {
+      known = std::move(entry);
+      return;
+    }
+  entries_.push_back(std::move(entry));
+}
+
 std::vector<std::string> Losses::names() const {
   std::vector<std::string> names;
   for (const auto& entry : entries_)

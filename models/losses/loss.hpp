@@ -7,6 +7,7 @@
 // K tokens are picked per entry.
 #pragma once
 
+#include "config/settings/python_functions.hpp"
 #include "config/settings/settings_types.hpp"
 #include "models/losses/policy_options.hpp"
 #include "models/rl/known_keys.hpp"
@@ -16,8 +17,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,7 +117,8 @@ struct LossEntry {
   std::string mean_over = {};       ///< one of `columns`, summed into `weights`
   bool pairs = false;               ///< rows are chosen_ids + rejected_ids
   std::vector<KnownKey> reads = {}; ///< required from a call in a file
-  std::vector<CarriedSetting> carried = {}; ///< taken from previous steps
+  std::vector<CarriedSetting> carried = {};  ///< taken from previous steps
+  std::optional<PythonFunction> python = {}; ///< what `function` has computed
 };
 
 /// Overrides the settings that `loss` takes from a carried value; does nothing
@@ -126,12 +130,14 @@ void take_carried(const LossEntry& loss, std::string_view name, double value,
 class Losses {
 public:
   void add(LossEntry entry);
+  /// Adds or replaces the loss of this name.
+  void set(LossEntry entry);
   /// Returns a loss. Throws ConfigError naming the known losses.
   const LossEntry& find(std::string_view name) const;
   std::vector<std::string> names() const;
 
 private:
-  std::vector<LossEntry> entries_;
+  std::deque<LossEntry> entries_; ///< engines hold references to entries
 };
 
 /// Returns the table of this program: built-in losses (models/losses/*.cpp) and
@@ -140,5 +146,7 @@ const Losses& losses();
 /// Adds a user-defined loss, before any run. Throws InvariantError if the name
 /// is taken.
 void add_loss(LossEntry entry);
+/// Adds or replaces a loss of a workflow file. An equal one stays where it is.
+void set_file_loss(LossEntry entry);
 
 } // namespace troupe::models

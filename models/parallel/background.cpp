@@ -31,6 +31,7 @@ void Background::wait(std::uint64_t job) {
 }
 
 void Background::work() {
+  at_start_();
   for (;;) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closing_ || !jobs_.empty(); });

@@ -10,6 +10,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace troupe::models {
 
@@ -17,7 +18,9 @@ namespace troupe::models {
 /// has reported it.
 class Background {
 public:
-  Background() = default;
+  /// `at_start` is the first that the thread runs.
+  explicit Background(std::function<void()> at_start = [] {})
+    : at_start_(std::move(at_start)) {}
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
@@ -34,6 +37,7 @@ public:
 private:
   void work();
 
+  std::function<void()> at_start_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

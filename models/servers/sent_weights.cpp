@@ -2,11 +2,13 @@
 
 #include "config/base/error.hpp"
 #include "models/hf/stored_parameters.hpp"
+#include "models/kernels/threads.hpp"
 #include "models/parallel/parameters.hpp"
 #include "net/base/sha256.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <cstring>
 
 namespace troupe::models {
@@ -16,17 +18,17 @@ namespace {
 /// Begin of the data in the file: a cache line.
 constexpr std::size_t sent_alignment = 64;
 
-std::vector<ParameterValues> values_of(const Parameters& parameters) {
-  const auto plane = std::as_bytes(parameters.plane(Plane::weight));
+std::vector<ParameterValues>
+values_of(const std::vector<ParameterShape>& shapes,
+          std::span<const std::byte> plane) {
+  const auto places = padded_offsets(shapes);
   std::vector<ParameterValues> values;
-  for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
-    const auto& shape = parameters.shapes()[i];
+  for (std::size_t i = 0; i < shapes.size(); ++i)
     values.push_back(
-      {&shape,
+      {&shapes[i],
        plane.subspan(
-         static_cast<std::size_t>(parameters.offset(i)) * sizeof(float),
-         static_cast<std::size_t>(shape.num_elements()) * sizeof(float))});
-  }
+         static_cast<std::size_t>(places.offsets[i]) * sizeof(float),
+         static_cast<std::size_t>(shapes[i].num_elements()) * sizeof(float))});
   return values;
 }
 
@@ -55,7 +57,12 @@ std::string sent_header(std::span<const TensorToStore> tensors) {
 } // namespace
 
 void SentWeights::take(const Parameters& parameters) {
-  const auto values = values_of(parameters);
+  take(parameters.shapes(), std::as_bytes(parameters.plane(Plane::weight)));
+}
+
+void SentWeights::take(const std::vector<ParameterShape>& shapes,
+                       std::span<const std::byte> plane) {
+  const auto values = values_of(shapes, plane);
   const FileTensors files(values, DType::f32);
   const auto header = sent_header(files.tensors());
   tensors_.clear();
@@ -74,11 +81,20 @@ void SentWeights::take(const Parameters& parameters) {
                         .what = "this system has no memory files",
                         .cause = ""});
   std::memcpy(block_.data(), header.data(), header.size());
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& data = files.tensors()[i].data;
-    std::memcpy(block_.data() + tensors_[i].offset, data.data(), data.size());
-    tensors_[i].sha256 = net::sha256_hex(data);
-  }
+  copy_tensors(files.tensors());
+}
+
+/// Copies and sums on all threads of the device. Sizes differ by orders of
+/// magnitude, so that each thread takes the next tensor when it has done one.
+void SentWeights::copy_tensors(std::span<const TensorToStore> from) {
+  std::atomic<std::size_t> next = 0;
+  parallel_for(0, compute_threads(), 1, [&](std::int64_t, std::int64_t) {
+    for (auto i = next++; i < from.size(); i = next++) {
+      const auto& data = from[i].data;
+      std::memcpy(block_.data() + tensors_[i].offset, data.data(), data.size());
+      tensors_[i].sha256 = net::sha256_hex(data);
+    }
+  });
 }
 
 std::string SentWeights::path() const {

@@ -1,26 +1,34 @@
-// A device's whole model in a memory file that servers on this host may read: a
+// A whole model in a memory file that servers on this host may read: a
 // safetensors file by the names of the checkpoint, with a checksum per tensor
 // beside it. A copy, so that families whose files store matrices in another
 // form need no case of their own, and so that training may go on while a server
 // still reads.
 #pragma once
 
+#include "config/model/model_shape.hpp"
 #include "models/servers/server_request.hpp"
 #include "net/base/page_block.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace troupe::models {
 
 class Parameters;
+struct TensorToStore;
 
 class SentWeights {
 public:
   /// Copies the weights of a device that holds the whole model. Throws
   /// FailureError (io) if this system has no memory files.
   void take(const Parameters& parameters);
+  /// Copies weights of these shapes from `plane`, which is in the layout of a
+  /// device that holds the whole model.
+  void take(const std::vector<ParameterShape>& shapes,
+            std::span<const std::byte> plane);
 
   /// Returns the file, which exists as long as this object. Its tensors are in
   /// their order, without gaps.
@@ -34,6 +42,8 @@ public:
   }
 
 private:
+  void copy_tensors(std::span<const TensorToStore> from);
+
   net::PageBlock block_;
   std::vector<SentTensor> tensors_;
   std::uint64_t num_bytes_ = 0;

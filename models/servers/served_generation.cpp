@@ -2,18 +2,16 @@
 
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
-#include "config/model/model_shape.hpp"
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
-#include "models/generate/sequences.hpp"
+#include "models/kernels/aligned_floats.hpp"
+#include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/make_server.hpp"
 #include "models/servers/served_samples.hpp"
 #include "models/servers/served_turns.hpp"
-#include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace troupe::models {
 
@@ -22,48 +20,16 @@ namespace {
 /// Times that one generation may find its server lost.
 constexpr std::uint64_t most_restarts = 3;
 
-/// Returns fixed tokens, spread over the vocabulary.
-std::vector<std::int32_t> checked_ids(const ModelShape& shape) {
-  constexpr std::int64_t stride = 7919; // a prime
-  const auto count
-    = std::min(plans::served_check_tokens, shape.context_tokens() - 1);
-  std::vector<std::int32_t> ids;
-  for (std::int64_t i = 0; i < count; ++i)
-    ids.push_back(
-      static_cast<std::int32_t>((13 + i * stride) % shape.vocab_size));
-  return ids;
-}
-
-/// Returns the engine's own log-probabilities [L] of these tokens.
-std::vector<float> own_scores(Engine& engine,
-                              const std::vector<std::int32_t>& ids,
-                              RunContext& context) {
-  const auto length = static_cast<std::uint32_t>(ids.size());
-  net::Rows rows;
-  rows.samples = {SampleId{}};
-  rows.add(net::make_column("sequence_ids", DType::i32, {length}, ids.data()));
-  const auto scored = engine.infer("logprobs", rows, context);
-  const auto scores = scored.at("logprobs").as<float>();
-  return {scores.begin(), scores.end()};
-}
-
 } // namespace
 
 ServedGeneration::ServedGeneration(ServedSpec spec)
   : spec_(std::move(spec)),
     server_(make_server(spec_.server)) {}
 
-void ServedGeneration::verify(Engine& engine, RunContext& context) {
+void ServedGeneration::verify(RunContext& context) {
   static const trace::Name name = trace::name("verify server");
   const trace::Span span(context.track, name, context.step.value);
-  const auto ids = checked_ids(engine.shape());
-  const auto theirs = server_->score(ids, context);
-  const auto ours = own_scores(engine, ids, context);
-  double gap = 0;
-  for (std::size_t i = 1; i < ids.size(); ++i) {
-    const double here = std::abs(double{theirs[i]} - double{ours[i]});
-    gap = std::isnan(here) ? INFINITY : std::max(gap, here);
-  }
+  const auto gap = own_.gap_to(server_->score(own_.ids(), context));
   report_.gap = std::max(report_.gap.value_or(0), gap);
   if (gap > spec_.most_gap)
     throw FailureError(
@@ -74,6 +40,36 @@ void ServedGeneration::verify(Engine& engine, RunContext& context) {
                + std::to_string(gap) + " from our engine's, more than "
                + std::to_string(spec_.most_gap),
        .cause = ""});
+}
+
+/// Fills the memory file. What a replica's devices hold in parts is joined in
+/// memory that is freed again: files may store matrices in another form.
+void ServedGeneration::take_weights(Engine& engine) {
+  if (!spec_.gather)
+    return weights_.take(engine.parameters());
+  const auto& shapes = engine.part().parameters;
+  AlignedFloats whole(padded_offsets(shapes).size);
+  const auto plane = std::as_writable_bytes(std::span<float>(
+    whole.data(), static_cast<std::size_t>(padded_offsets(shapes).size)));
+  spec_.gather(plane);
+  weights_.take(shapes, plane);
+}
+
+/// Updates the server: a span of the device and one of the server, with an
+/// arrow from the first to the second.
+void ServedGeneration::send_weights(const std::string& version,
+                                    RunContext& context) {
+  static const trace::Name updating = trace::name("update server");
+  static const trace::Name taking = trace::name("take weights");
+  const auto own = trace::track(server_->name(), trace::TrackKind::actor);
+  const auto step = context.step.value;
+  const auto bytes = weights_.num_bytes();
+  const auto flow = trace::next_flow();
+  const trace::Span device(context.track, updating, step, bytes);
+  trace::send(context.track, taking, flow, step, bytes);
+  const trace::Span server(own, taking, step, bytes);
+  trace::receive(own, taking, flow, step);
+  server_->update(weights_, version, context);
 }
 
 /// Brings the server up, and to `version`. It is checked whenever its weights
@@ -92,24 +88,20 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   {
     static const trace::Name copying = trace::name("copy for server");
     const trace::Span span(context.track, copying, context.step.value);
-    weights_.take(engine.parameters());
+    take_weights(engine);
   }
-  {
-    static const trace::Name updating = trace::name("update server");
-    const trace::Span span(context.track, updating, context.step.value,
-                           weights_.num_bytes());
-    server_->update(weights_, version, context);
-  }
+  send_weights(version, context);
   report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
   report_.updated_bytes += weights_.num_bytes();
-  verify(engine, context);
+  verify(context);
   version_ = version;
 }
 
 void ServedGeneration::use_server(Engine& engine, const std::string& version,
                                   RunContext& context,
                                   const std::function<void()>& work) {
+  own_.compute(engine, version, context); // others wait for it in there
   for (std::uint64_t restarts = 0;; ++restarts) {
     try {
       make_current(engine, version, context);
@@ -132,6 +124,7 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
                                 const GenerateOptions& options,
                                 RunContext& context,
                                 const GenerateEvents& events) {
+  own_.compute(engine, version, context); // also where there are no prompts
   ServedSamples samples(engine.shape(), batches, options, version, events);
   if (samples.open_requests().empty()) // no prompts here, or no room after them
     return;
@@ -160,6 +153,15 @@ void ServedGeneration::converse(Engine& engine, const std::string& version,
                                talks.take(i, std::move(answer));
                              });
   });
+}
+
+void ServedGeneration::assist(Engine& engine, const std::string& version,
+                              std::span<const ResponseBatch> batches,
+                              RunContext& context,
+                              const GenerateEvents& events) {
+  own_.compute(engine, version, context);
+  for (std::size_t i = 0; i < batches.size(); ++i)
+    events.on_batch(i, {});
 }
 
 } // namespace troupe::models

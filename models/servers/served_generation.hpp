@@ -1,13 +1,16 @@
-// Generation of a device's samples by a server instead of our decode loop: the
-// server gets the device's weights when their version is new, is checked with
-// them against our own engine before the first token, and is started again
-// when it is lost. Tokens in, tokens out; no text is tokenized twice.
+// Generation by a server instead of our decode loop: the server gets the
+// weights when their version is new, is checked with them against our own
+// engine before the first token, and is started again when it is lost. Tokens
+// in, tokens out; no text is tokenized twice. A tensor-parallel replica has one
+// server: its first device has it and gathers the weights, the others assist.
 #pragma once
 
 #include "models/generate/generate_events.hpp"
 #include "models/generate/response_batch.hpp"
 #include "models/servers/generation_server.hpp"
+#include "models/servers/own_scores.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +28,9 @@ struct ServedSpec {
   ServerSpec server;
   /// Most that a log-probability of the server may differ from our engine's.
   double most_gap = 1e-3;
+  /// Copies the weights, as a device that holds all of them has them, from the
+  /// devices of the replica. Empty: this device holds them all.
+  std::function<void(std::span<std::byte>)> gather = {};
 };
 
 /// Numbers of a server, for metrics.
@@ -55,6 +61,11 @@ public:
   /// Brings the server to `version`, before those who ask it count their time.
   void make_ready(Engine& engine, const std::string& version,
                   RunContext& context);
+  /// Does the part of a generation that a replica's other devices have in it:
+  /// their part of the check. Each batch ends without rows here.
+  void assist(Engine& engine, const std::string& version,
+              std::span<const ResponseBatch> batches, RunContext& context,
+              const GenerateEvents& events);
   /// Returns what has happened since it was last asked.
   ServedReport take_report() {
     return std::exchange(report_, {});
@@ -63,7 +74,9 @@ public:
 private:
   void make_current(Engine& engine, const std::string& version,
                     RunContext& context);
-  void verify(Engine& engine, RunContext& context);
+  void take_weights(Engine& engine);
+  void send_weights(const std::string& version, RunContext& context);
+  void verify(RunContext& context);
   /// Does `work` by a server that has `version`. If that is lost, starts it
   /// again and has the rest of the work done.
   void use_server(Engine& engine, const std::string& version,
@@ -72,6 +85,7 @@ private:
   ServedSpec spec_;
   std::unique_ptr<GenerationServer> server_;
   SentWeights weights_;
+  OwnScores own_;
   std::optional<std::string> version_; ///< that it has; {}: not running
   ServedReport report_;
 };

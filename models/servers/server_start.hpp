@@ -21,6 +21,7 @@ struct ServerStart {
   bool bf16 = false;
   bool sampled_logprobs = false; ///< after temperature and filters; of vLLM
   bool on_cpu = true;
+  std::uint32_t tp = 1; ///< its tensor-parallel ranks
 };
 
 } // namespace troupe::models

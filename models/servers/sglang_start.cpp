@@ -14,6 +14,8 @@ ServerProgram sglang_program(const ServerStart& start) {
   add({"--dtype", start.bf16 ? "bfloat16" : "float32"});
   add({"--context-length", std::to_string(start.most_tokens)});
   add({"--host", "127.0.0.1", "--port", start.port});
+  if (start.tp > 1)
+    add({"--tp-size", std::to_string(start.tp)});
   if (start.on_cpu)
     add({"--device", "cpu"});
   // /health as a sign of life: by default it generates, which a paused server

@@ -30,6 +30,8 @@ ServerProgram vllm_program(const ServerStart& start) {
   add({"--max-model-len", std::to_string(start.most_tokens)});
   add({"--host", "127.0.0.1", "--port", start.port});
   add({"--weight-transfer-config", R"({"backend":"troupe_shm"})"});
+  if (start.tp > 1)
+    add({"--tensor-parallel-size", std::to_string(start.tp)});
   if (start.sampled_logprobs)
     add({"--logprobs-mode", "processed_logprobs"});
   add({"--enable-scale-out"}); // for /inference/v1/generate

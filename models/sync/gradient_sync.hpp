@@ -61,7 +61,7 @@ private:
   bool begun_ = false;                ///< the last backward has begun
   Groups groups_;
   std::shared_ptr<net::Collectives> dp_; ///< set while units may be summed
-  Background background_;
+  Background background_{[this] { backend_.enter(); }};
   std::vector<Tied> tied_;
   TpSharedGrads shared_;
 };

@@ -32,7 +32,8 @@ Zero3Flow::Zero3Flow(const LocalModel& part, Parameters& parameters,
 }
 
 void Zero3Flow::begin(const Groups& groups) {
-  background_.emplace(); // a failed one keeps its failure
+  background_.emplace(
+    [this] { backend_.enter(); }); // a failed one keeps its failure
   groups_ = groups;
   std::ranges::fill(weights_, Place{});
   std::ranges::fill(gradients_, Place{});

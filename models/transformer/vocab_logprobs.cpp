@@ -10,11 +10,11 @@ namespace troupe::models {
 
 namespace {
 
-constexpr std::int64_t loss_chunk_floats = 1 << 22; // 16 MiB of logits
 constexpr std::int64_t loss_keep_floats = std::int64_t{1} << 26; // 256 MiB
 
-std::int64_t loss_chunk_rows(std::int64_t vocab) {
-  return std::max<std::int64_t>(12, loss_chunk_floats / vocab / 12 * 12);
+std::int64_t loss_chunk_rows(const VocabularyHead& head) {
+  return std::max<std::int64_t>(12, head.backend->logits_at_once()
+                                      / head.vocab() / 12 * 12);
 }
 
 // Returns the wanted positions of rows [first, first + rows).
@@ -76,7 +76,7 @@ public:
       hidden_TH_(hidden_TH),
       wanted_(wanted),
       workspace_(workspace),
-      step_(std::min(wanted.size(), loss_chunk_rows(head.vocab()))),
+      step_(std::min(wanted.size(), loss_chunk_rows(head))),
       gathered_RH_(workspace.take(step_ * head.hidden())) {}
 
   bool next() {
@@ -286,7 +286,7 @@ void token_statistics_backward(
   const Workspace::Mark mark = workspace.mark();
   LossChunks chunks(head, hidden_TH, wanted, workspace);
   float* d_rows
-    = workspace.take(std::min(wanted.size(), loss_chunk_rows(vocab)) * width);
+    = workspace.take(std::min(wanted.size(), loss_chunk_rows(head)) * width);
   float* chunk = found.logits_RV != nullptr ? nullptr : chunks.take_logits();
   while (chunks.next()) {
     const std::int64_t first = chunks.first();

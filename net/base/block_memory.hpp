@@ -8,7 +8,8 @@
 namespace troupe::net {
 
 struct BlockMemory {
-  /// Allocates zeroed, page-aligned memory. Throws std::bad_alloc.
+  /// Allocates zeroed, page-aligned memory. Throws std::bad_alloc or, with what
+  /// is free, a FailureError.
   void* (*take)(std::size_t size_bytes);
   /// Frees the block after work that uses it has finished.
   void (*give)(void* data);

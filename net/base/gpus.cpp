@@ -1,47 +1,134 @@
 #include "net/base/gpus.hpp"
 
-#ifdef TROUPE_CUDA_BUILD
 #include "config/base/error.hpp"
 
-#include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
-#include <cstring>
-#include <new>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#ifdef TROUPE_CUDA_BUILD
+#include <cuda_runtime_api.h>
 #endif
 
 namespace troupe::net {
 
-#ifdef TROUPE_CUDA_BUILD
-
 namespace {
 
-void gpu_check(cudaError_t result, const char* what) {
-  if (result != cudaSuccess)
-    throw FailureError{{.code = Errc::io,
-                        .who = "gpu",
-                        .what = what,
-                        .cause = cudaGetErrorString(result)}};
+constexpr int gpu_no_device = 100;
+constexpr int gpu_generation = 75;     // cudaDevAttrComputeCapabilityMajor
+constexpr int gpu_shares_memory = 89;  // cudaDevAttrConcurrentManagedAccess
+constexpr unsigned gpu_any_stream = 1; // cudaMemAttachGlobal
+constexpr int gpu_pages_on_host = 2;   // cudaMemLocationTypeHost
+
+/// The head of cudaDeviceProp, and room for the rest of it.
+struct GpuProperties {
+  char name[256];
+  GpuIdentity identity;
+  char host_identity[16];
+  std::size_t total_bytes;
+  std::array<char, 4096> rest;
+};
+
+#ifdef TROUPE_CUDA_BUILD
+static_assert(offsetof(cudaDeviceProp, uuid)
+                == offsetof(GpuProperties, identity)
+              && offsetof(cudaDeviceProp, totalGlobalMem)
+                   == offsetof(GpuProperties, total_bytes)
+              && sizeof(cudaDeviceProp) <= sizeof(GpuProperties)
+              && cudaErrorNoDevice == gpu_no_device
+              && cudaDevAttrComputeCapabilityMajor == gpu_generation
+              && cudaDevAttrConcurrentManagedAccess == gpu_shares_memory
+              && cudaMemAttachGlobal == gpu_any_stream
+              && cudaMemLocationTypeHost == gpu_pages_on_host
+              && sizeof(cudaMemLocation) == sizeof(CudaLocation));
+#endif
+
+void gpu_check(const CudaRuntime& cuda, int result, const char* what) {
+  if (result == 0)
+    return;
+  cuda.clear_error(); // or the thread's next kernel launch reports it
+  throw FailureError{{.code = Errc::io,
+                      .who = "gpu",
+                      .what = what,
+                      .cause = cuda.error_text(result)}};
 }
 
-// Allocates and zeroes from the host, so that no device has to be current.
-void* gpu_take(std::size_t size_bytes) {
-  void* data = nullptr;
-  if (cudaMallocManaged(&data, size_bytes, cudaMemAttachGlobal) != cudaSuccess)
-    throw std::bad_alloc();
-  std::memset(data, 0, size_bytes);
-  return data;
+/// Makes a device current for the calling thread while it exists.
+class GpuGuard {
+public:
+  GpuGuard(const CudaRuntime& cuda, int device) : cuda_(cuda) {
+    cuda.get_device(&before_);
+    if (device != before_)
+      cuda.set_device(device);
+  }
+  ~GpuGuard() {
+    cuda_.set_device(before_);
+  }
+  GpuGuard(const GpuGuard&) = delete;
+  GpuGuard& operator=(const GpuGuard&) = delete;
+
+private:
+  const CudaRuntime& cuda_;
+  int before_ = 0;
+};
+
+/// The device that each block was taken on: another thread may free it.
+class GpuBlocks {
+public:
+  void add(const void* data, int device) {
+    const std::lock_guard lock(mutex_);
+    devices_[data] = device;
+  }
+  int device_of(const void* data) {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(data);
+    return found == devices_.end() ? 0 : found->second;
+  }
+  void remove(const void* data) {
+    const std::lock_guard lock(mutex_);
+    devices_.erase(data);
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<const void*, int> devices_;
+};
+
+GpuBlocks& gpu_blocks() {
+  static auto& blocks = *new GpuBlocks; // blocks are freed until the very end
+  return blocks;
 }
 
-// Frees the block; cudaFree waits for work that uses it.
-void gpu_give(void* data) {
-  cudaFree(data);
+struct GpuRoom {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+GpuRoom gpu_room(const CudaRuntime& cuda) {
+  GpuRoom room;
+  gpu_check(cuda, cuda.memory_info(&room.free, &room.total),
+            "the driver does not tell how much memory is free");
+  return room;
 }
 
-void gpu_evict(void* data, std::size_t size_bytes) {
-  const cudaMemLocation host{cudaMemLocationTypeHost, 0};
-  gpu_check(cudaMemPrefetchAsync(data, size_bytes, host, 0, nullptr),
-            "a plane could not leave the GPU");
-  gpu_check(cudaStreamSynchronize(nullptr), "a plane could not leave the GPU");
+void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
+                    int device) {
+  const GpuRoom room = gpu_room(cuda);
+  if (size_bytes <= room.free)
+    return;
+  constexpr double gb = 1e9;
+  throw FailureError{
+    {.code = Errc::out_of_memory,
+     .who = fmt::format("gpu {}", device),
+     .what = fmt::format("a block of {:.3f} GB does not fit: {:.3f} GB are "
+                         "free of {:.3f} GB",
+                         static_cast<double>(size_bytes) / gb,
+                         static_cast<double>(room.free) / gb,
+                         static_cast<double>(room.total) / gb),
+     .cause = ""}};
 }
 
 std::string gpu_version(int number) {
@@ -49,59 +136,111 @@ std::string gpu_version(int number) {
          + std::to_string(number % 1000 / 10);
 }
 
+GpuReport gpu_refusal(GpuReport report, std::string why) {
+  report.names.clear();
+  report.generations.clear();
+  report.memory_bytes.clear();
+  report.ids.clear();
+  report.why_none = std::move(why);
+  report.is_refused = true;
+  return report;
+}
+
 } // namespace
 
-GpuReport find_gpus() {
+GpuReport find_gpus(const CudaRuntime& cuda) {
   GpuReport report;
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0)
-    report.driver = gpu_version(driver);
+  report.why_none = cuda.why_not;
+  if (!cuda.why_not.empty())
+    return report;
+  int number = 0;
+  if (cuda.devices.driver_version(&number) == 0 && number > 0)
+    report.driver = gpu_version(number);
   int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result != cudaSuccess) {
+  const int result = cuda.devices.count(&count);
+  if (result != 0) {
+    cuda.clear_error();
     report.why_none
-      = report.driver.empty() ? "no NVIDIA driver" : cudaGetErrorString(result);
+      = report.driver.empty() ? "no NVIDIA driver" : cuda.error_text(result);
+    report.is_refused = !report.driver.empty() && result != gpu_no_device;
     return report;
   }
   for (int i = 0; i < count; ++i) {
-    cudaDeviceProp properties{};
-    gpu_check(cudaGetDeviceProperties(&properties, i),
-              "the driver does not describe a GPU");
-    if (properties.concurrentManagedAccess == 0)
-      return {.names = {},
-              .generations = {},
-              .memory_bytes = {},
-              .driver = report.driver,
-              .why_none = std::string(properties.name)
-                          + " does not share its memory with the host"};
+    constexpr auto unknown = "the driver does not describe a GPU";
+    GpuProperties properties{};
+    gpu_check(cuda, cuda.devices.properties(&properties, i), unknown);
+    int generation = 0;
+    int shares = 0;
+    gpu_check(cuda, cuda.devices.attribute(&generation, gpu_generation, i),
+              unknown);
+    gpu_check(cuda, cuda.devices.attribute(&shares, gpu_shares_memory, i),
+              unknown);
+    if (shares == 0)
+      return gpu_refusal(std::move(report),
+                         std::string(properties.name)
+                           + " does not share its memory with the host");
     report.names.emplace_back(properties.name);
-    report.generations.push_back(properties.major);
-    report.memory_bytes.push_back(properties.totalGlobalMem);
+    report.generations.push_back(generation);
+    report.memory_bytes.push_back(properties.total_bytes);
+    report.ids.push_back(properties.identity);
   }
   if (count == 0)
     report.why_none = "the driver knows no GPU";
   return report;
 }
 
+void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes,
+                      void (*make_room)()) {
+  int device = 0;
+  gpu_check(cuda, cuda.get_device(&device), "there is no current GPU");
+  if (gpu_room(cuda).free < size_bytes)
+    make_room();
+  gpu_check_free(cuda, size_bytes, device);
+  void* data = nullptr;
+  gpu_check(cuda, cuda.take_managed(&data, size_bytes, gpu_any_stream),
+            "a block could not be allocated");
+  gpu_blocks().add(data, device);
+  try { // by the GPU: pages that the host touches first are the host's
+    gpu_check(cuda, cuda.set_bytes(data, 0, size_bytes, nullptr),
+              "a block could not be zeroed");
+    gpu_check(cuda, cuda.wait_stream(nullptr), "a block could not be zeroed");
+  } catch (...) {
+    give_gpu_memory(cuda, data);
+    throw;
+  }
+  return data;
+}
+
+// cudaFree may wait for kernels but does not promise to.
+void give_gpu_memory(const CudaRuntime& cuda, void* data) noexcept {
+  if (data == nullptr)
+    return;
+  const GpuGuard guard(cuda, gpu_blocks().device_of(data));
+  cuda.wait_stream(nullptr);
+  gpu_blocks().remove(data);
+  cuda.give(data);
+}
+
+void evict_gpu_memory(const CudaRuntime& cuda, void* data,
+                      std::size_t size_bytes) {
+  const GpuGuard guard(cuda, gpu_blocks().device_of(data));
+  constexpr auto failed = "a plane could not leave the GPU";
+  gpu_check(
+    cuda, cuda.move_pages(data, size_bytes, {gpu_pages_on_host, 0}, 0, nullptr),
+    failed);
+  gpu_check(cuda, cuda.wait_stream(nullptr), failed);
+}
+
 const BlockMemory* gpu_memory() {
-  static constexpr BlockMemory memory{gpu_take, gpu_give, gpu_evict};
-  return &memory;
+  static constexpr BlockMemory memory{
+    [](std::size_t size_bytes) {
+      return take_gpu_memory(CudaRuntime::machine(), size_bytes);
+    },
+    [](void* data) { give_gpu_memory(CudaRuntime::machine(), data); },
+    [](void* data, std::size_t size_bytes) {
+      evict_gpu_memory(CudaRuntime::machine(), data, size_bytes);
+    }};
+  return CudaRuntime::machine().why_not.empty() ? &memory : nullptr;
 }
-
-#else
-
-GpuReport find_gpus() {
-  return {.names = {},
-          .generations = {},
-          .memory_bytes = {},
-          .driver = {},
-          .why_none = "this build has no CUDA (cmake --preset cuda)"};
-}
-
-const BlockMemory* gpu_memory() {
-  return nullptr;
-}
-
-#endif
 
 } // namespace troupe::net

@@ -1,12 +1,15 @@
 #include "net/collectives/nccl_collectives.hpp"
 
 #include "config/base/awake_clock.hpp"
+#include "config/base/log.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace troupe::net {
 
@@ -48,7 +51,7 @@ public:
     if (communicator_ != nullptr)
       library_.abort(communicator_);
     if (stream_ != nullptr)
-      library_.drop_stream(stream_);
+      library_.cuda.drop_stream(stream_);
   }
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
@@ -62,7 +65,7 @@ public:
 
   void all_reduce_sum(void* data, std::size_t count, DType dtype,
                       const char* name) override {
-    if (!library_.on_gpu(data))
+    if (!uses_nccl(data))
       return member_.host->all_reduce_sum(data, count, dtype, name);
     run(name, [&](NcclCommunicator communicator) {
       return library_.all_reduce(data, data, count, nccl_type(dtype), nccl_sum,
@@ -71,7 +74,7 @@ public:
   }
   void all_gather(const void* mine, void* all, std::size_t count, DType dtype,
                   const char* name) override {
-    if (!library_.on_gpu(all))
+    if (!uses_nccl(all))
       return member_.host->all_gather(mine, all, count, dtype, name);
     run(name, [&](NcclCommunicator communicator) {
       return library_.all_gather(mine, all, count, nccl_type(dtype),
@@ -80,7 +83,7 @@ public:
   }
   void reduce_scatter_sum(const void* all, void* mine, std::size_t count,
                           DType dtype, const char* name) override {
-    if (!library_.on_gpu(all))
+    if (!uses_nccl(all))
       return member_.host->reduce_scatter_sum(all, mine, count, dtype, name);
     run(name, [&](NcclCommunicator communicator) {
       return library_.reduce_scatter(all, mine, count, nccl_type(dtype),
@@ -89,7 +92,7 @@ public:
   }
   void broadcast(void* data, std::size_t count, DType dtype, std::uint32_t root,
                  const char* name) override {
-    if (!library_.on_gpu(data))
+    if (!uses_nccl(data))
       return member_.host->broadcast(data, count, dtype, root, name);
     run(name, [&](NcclCommunicator communicator) {
       return library_.broadcast(data, data, count, nccl_type(dtype),
@@ -115,6 +118,39 @@ public:
   }
 
 private:
+  /// A member's GPU, and whether the member has NCCL.
+  struct Offer {
+    std::array<std::int32_t, 4> gpu{};
+    std::int32_t has_nccl = 0;
+  };
+
+  /// Agrees in the first call of the group: all members make the same calls.
+  bool uses_nccl(const void* pointer) {
+    if (!agreed_)
+      agreed_ = agree();
+    return *agreed_ && library_.on_gpu(pointer);
+  }
+
+  bool agree() {
+    constexpr std::size_t words = sizeof(Offer) / sizeof(std::int32_t);
+    const Offer mine{member_.gpu, library_.why_not.empty() ? 1 : 0};
+    std::vector<Offer> all(size());
+    member_.host->all_gather(&mine, all.data(), words, DType::i32,
+                             "whether to use NCCL");
+    const bool all_have_nccl = std::ranges::all_of(
+      all, [](const Offer& offer) { return offer.has_nccl == 1; });
+    std::ranges::sort(all, {}, &Offer::gpu);
+    const bool one_each
+      = std::ranges::adjacent_find(all, {}, &Offer::gpu) == all.end();
+    if (all_have_nccl && one_each)
+      return true;
+    if (rank() == 0)
+      log::net.warn(std::string("sums of GPUs go through the host: ")
+                    + (all_have_nccl ? "members of the group share a GPU"
+                                     : "a member of the group has no NCCL"));
+    return false;
+  }
+
   /// Connects in the first call of the group; rank 0 creates the unique id.
   void connect() {
     NcclId id{};
@@ -122,7 +158,8 @@ private:
       check(library_.get_id(&id), "making a group");
     member_.host->broadcast(&id, sizeof id / sizeof(std::int32_t), DType::i32,
                             0, "name of an NCCL group");
-    check(library_.make_stream(&stream_, nccl_own_stream), "making a stream");
+    check(library_.cuda.make_stream(&stream_, nccl_own_stream),
+          "making a stream");
     NcclCommunicator made = nullptr;
     check(library_.init_rank(&made, static_cast<int>(size()), id,
                              static_cast<int>(rank())),
@@ -134,7 +171,7 @@ private:
   /// Waits for all members, then runs `start` and waits for its stream.
   template <class Start>
   void run(const char* name, const Start& start) {
-    check(library_.set_device(member_.device), name);
+    check(library_.cuda.set_device(member_.device), name);
     if (stream_ == nullptr)
       connect();
     member_.host->barrier(name);
@@ -143,11 +180,12 @@ private:
     throw_if_aborted();
     check(start(communicator_), name);
     for (int state = cuda_not_ready; state == cuda_not_ready;) {
-      state = library_.query_stream(stream_);
+      state = library_.cuda.query_stream(stream_);
       if (state != 0 && state != cuda_not_ready)
         fail(lock, Errc::io, name, fmt::format("CUDA error {}", state));
       if (state == 0)
         return;
+      library_.cuda.clear_error();
       check_progress(lock, deadline, name);
       aborted_.wait_for(lock, nccl_look);
       throw_if_aborted();
@@ -189,6 +227,7 @@ private:
 
   const NcclMember member_;
   const NcclLibrary& library_;
+  std::optional<bool> agreed_; ///< whether the group uses NCCL
   CudaStream stream_ = nullptr;
   std::mutex mutex_;
   std::condition_variable aborted_;

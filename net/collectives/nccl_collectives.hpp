@@ -9,18 +9,24 @@
 #include "net/collectives/collectives.hpp"
 #include "net/collectives/nccl_library.hpp"
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <string>
 
 namespace troupe::net {
 
 struct NcclMember {
   std::shared_ptr<Collectives> host; ///< same members in the same order
-  int device = 0;                    ///< device of this process
+  int device = 0;                    ///< its number in this process
   std::chrono::milliseconds progress_deadline{0};
+  /// Identity of the device: the same in every process, other devices' differ.
+  std::array<std::int32_t, 4> gpu{};
 };
 
-/// Returns the group without waiting; the first call on GPU memory connects.
+/// Returns the group without waiting; the first call agrees on NCCL, the first
+/// on GPU memory connects.
 std::shared_ptr<Collectives> make_nccl_collectives(const NcclMember& member,
                                                    const NcclLibrary& library
                                                    = NcclLibrary::machine());

@@ -1,6 +1,7 @@
 #include "net/collectives/nccl_library.hpp"
 
-#include <dlfcn.h>
+#include "net/base/library_file.hpp"
+
 #include <fmt/format.h>
 
 namespace troupe::net {
@@ -13,44 +14,29 @@ constexpr std::size_t nccl_attribute_bytes = 256;
 constexpr int nccl_device_memory = 2;
 constexpr int nccl_managed_memory = 3;
 
-template <class Function>
-void nccl_find(void* file, const char* name, Function*& function,
-               std::string& missing) {
-  function = reinterpret_cast<Function*>(::dlsym(file, name));
-  if (function == nullptr && missing.empty())
-    missing = std::string("no function ") + name;
-}
-
-void* nccl_open(const char* file, std::string& missing) {
-  void* found = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (found == nullptr && missing.empty())
-    missing = ::dlerror();
-  return found;
-}
-
 } // namespace
 
 NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   NcclLibrary lib;
-  void* const n = nccl_open(nccl, lib.why_not);
-  void* const c = nccl_open(cuda_runtime, lib.why_not);
-  if (n == nullptr || c == nullptr)
-    return lib;
-  nccl_find(n, "ncclGetVersion", lib.get_version, lib.why_not);
-  nccl_find(n, "ncclGetErrorString", lib.error_text, lib.why_not);
-  nccl_find(n, "ncclGetUniqueId", lib.get_id, lib.why_not);
-  nccl_find(n, "ncclCommInitRank", lib.init_rank, lib.why_not);
-  nccl_find(n, "ncclCommAbort", lib.abort, lib.why_not);
-  nccl_find(n, "ncclCommGetAsyncError", lib.async_error, lib.why_not);
-  nccl_find(n, "ncclAllReduce", lib.all_reduce, lib.why_not);
-  nccl_find(n, "ncclAllGather", lib.all_gather, lib.why_not);
-  nccl_find(n, "ncclReduceScatter", lib.reduce_scatter, lib.why_not);
-  nccl_find(n, "ncclBroadcast", lib.broadcast, lib.why_not);
-  nccl_find(c, "cudaSetDevice", lib.set_device, lib.why_not);
-  nccl_find(c, "cudaStreamCreateWithFlags", lib.make_stream, lib.why_not);
-  nccl_find(c, "cudaStreamQuery", lib.query_stream, lib.why_not);
-  nccl_find(c, "cudaStreamDestroy", lib.drop_stream, lib.why_not);
-  nccl_find(c, "cudaPointerGetAttributes", lib.pointer_attributes, lib.why_not);
+  LibraryFile n(nccl);
+  n.find("ncclGetVersion", lib.get_version);
+  n.find("ncclGetErrorString", lib.error_text);
+  n.find("ncclGetUniqueId", lib.get_id);
+  n.find("ncclCommInitRank", lib.init_rank);
+  n.find("ncclCommAbort", lib.abort);
+  n.find("ncclCommGetAsyncError", lib.async_error);
+  n.find("ncclAllReduce", lib.all_reduce);
+  n.find("ncclAllGather", lib.all_gather);
+  n.find("ncclReduceScatter", lib.reduce_scatter);
+  n.find("ncclBroadcast", lib.broadcast);
+  LibraryFile c(cuda_runtime);
+  c.find("cudaSetDevice", lib.cuda.set_device);
+  c.find("cudaStreamCreateWithFlags", lib.cuda.make_stream);
+  c.find("cudaStreamQuery", lib.cuda.query_stream);
+  c.find("cudaStreamDestroy", lib.cuda.drop_stream);
+  c.find("cudaPointerGetAttributes", lib.cuda.pointer_attributes);
+  c.find("cudaGetLastError", lib.cuda.clear_error);
+  lib.why_not = n.why_not().empty() ? c.why_not() : n.why_not();
   return lib;
 }
 
@@ -69,8 +55,10 @@ std::string NcclLibrary::version() const {
 
 bool NcclLibrary::on_gpu(const void* pointer) const {
   alignas(16) char attributes[nccl_attribute_bytes] = {};
-  if (pointer_attributes(attributes, pointer) != 0)
+  if (cuda.pointer_attributes(attributes, pointer) != 0) {
+    cuda.clear_error();
     return false;
+  }
   const int kind = *reinterpret_cast<const int*>(attributes);
   return kind == nccl_device_memory || kind == nccl_managed_memory;
 }

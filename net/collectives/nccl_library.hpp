@@ -3,6 +3,8 @@
 // 2 and cuda_runtime_api.h.
 #pragma once
 
+#include "net/base/cuda_runtime.hpp"
+
 #include <cstddef>
 #include <string>
 
@@ -12,7 +14,18 @@ struct NcclId {
   char bytes[128];
 };
 using NcclCommunicator = void*;
-using CudaStream = void*;
+
+/// Functions of CUDA's runtime by name; results are 0 on success.
+struct CudaStreams {
+  int (*set_device)(int device) = nullptr;
+  int (*make_stream)(CudaStream* made, unsigned flags) = nullptr;
+  int (*query_stream)(CudaStream stream) = nullptr;
+  int (*drop_stream)(CudaStream stream) = nullptr;
+  int (*pointer_attributes)(void* attributes, const void* pointer) = nullptr;
+  /// Every CUDA result but 0, "not ready" too, remains the calling thread's
+  /// last error: its next kernel launch would fail with it if it stayed.
+  int (*clear_error)() = nullptr;
+};
 
 /// Functions by name; results are 0 on success.
 struct NcclLibrary {
@@ -36,12 +49,7 @@ struct NcclLibrary {
                    int root, NcclCommunicator, CudaStream)
     = nullptr;
 
-  int (*set_device)(int device) = nullptr;
-  int (*make_stream)(CudaStream* made, unsigned flags) = nullptr;
-  int (*query_stream)(CudaStream stream) = nullptr;
-  int (*drop_stream)(CudaStream stream) = nullptr;
-  int (*pointer_attributes)(void* attributes, const void* pointer) = nullptr;
-
+  CudaStreams cuda;
   std::string why_not; ///< empty: every function was found
 
   /// Loads the library from these files; opened once and never closed.

@@ -67,8 +67,11 @@ public:
     check_lags();
     if (report_.ok())
       check_whole();
-    if (report_.ok())
+    if (report_.ok()) {
       count_snapshots();
+      report_.servers = server_bytes(workflow_, plan_, context_.shapes,
+                                     context_.dtypes, context_.sizes);
+    }
     return std::move(report_);
   }
 

@@ -6,6 +6,7 @@
 #include "config/settings/algorithm_settings.hpp"
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/response_room.hpp"
+#include "plans/memory/server_memory.hpp"
 #include "plans/recovery/snapshot_planes.hpp"
 #include "plans/workflow/evaluation.hpp"
 
@@ -39,7 +40,7 @@ struct CheckContext {
   bool corrects_for_lag = true;
   Evaluation evaluation = {};
   /// Number of servers that generate (`rollout.servers`), 0: one is started
-  /// per device; absent: our own engine generates.
+  /// per dp rank; absent: our own engine generates.
   std::optional<std::size_t> servers = {};
 
   /// Returns what a plan may use of a device; the largest number: not known.
@@ -83,6 +84,7 @@ struct PlanReport {
   std::vector<DevicePeak> devices = {}; ///< empty when there are errors before
   ResponseRooms rooms = {};             ///< the same; with evaluation's
   SnapshotBytes snapshots = {};         ///< 0: not known
+  ServerBytes servers = {};             ///< 0: none generates, or not known
 
   bool ok() const {
     return errors.empty();

@@ -163,7 +163,11 @@ CheckContext make_check_context(const Settings& settings,
   }
   sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
   sizes.engine.packs_weights = true;
+  if (settings.cluster.device == "gpu")
+    sizes.engine.logits_at_once = defaults::logits_at_once_on_gpu;
   sizes.engine.serves = !settings.rollout.engine.is_own();
+  sizes.engine.serves_on_host
+    = sizes.engine.serves && settings.cluster.device != "gpu";
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation
     = evaluation_in(workflow, settings, sizes.samples_per_step);

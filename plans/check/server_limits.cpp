@@ -1,6 +1,6 @@
-// The limits of plans for servers of another program: each device of the call
-// holds the whole model, hands its weights to one server, and checks that
-// server with it.
+// The limits of plans for servers of another program: the tensor-parallel
+// devices of each dp rank hold a whole model, hand its weights to one server,
+// and check that server with it.
 #include "config/base/error.hpp"
 #include "plans/check/plan_limits.hpp"
 #include "plans/weights/gather_buffers.hpp"
@@ -24,10 +24,20 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (!context.servers || !generates(call))
     return "";
   const auto& strategy = placement.strategy;
-  if (strategy.tp * strategy.pp > 1 || cuts_weights(strategy))
-    return expectation("the whole model on each device (rollout.engine)",
+  if (call.user_actor && strategy.tp > 1)
+    return expectation("a strategy of d with samples that others lead "
+                       "(rollout.engine)",
                        to_string(strategy),
                        fmt::format("d{}", placement.devices.size()));
+  if (strategy.pp > 1 || cuts_weights(strategy))
+    return expectation("a strategy of d and t (rollout.engine)",
+                       to_string(strategy),
+                       fmt::format("d{}", placement.devices.size()));
+  const auto in_node = context.plan.cluster.devices_per_node;
+  if (strategy.tp > in_node)
+    return expectation("each server's devices in one node (rollout.engine)",
+                       fmt::format("t{}", strategy.tp),
+                       fmt::format("t{} or less", in_node));
   if (placement.slices > 1)
     return expectation("slices 1 with rollout.engine",
                        fmt::format("{}", placement.slices), "1");
@@ -37,11 +47,10 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (std::ranges::count_if(context.workflow.calls, generates) > 1)
     return expectation("one call that generates with rollout.servers",
                        "several", "rollout.server_command");
-  if (given != placement.devices.size())
+  if (given != strategy.dp)
     return expectation(
-      fmt::format("{} devices, one per address of rollout.servers", given),
-      fmt::format("{}", placement.devices.size()),
-      fmt::format("strategy d{}", given));
+      fmt::format("d{}, a dp rank per address of rollout.servers", given),
+      fmt::format("d{}", strategy.dp), fmt::format("strategy d{}", given));
   return "";
 }
 

@@ -112,7 +112,8 @@ CostModel::Job CostModel::make_job(const Call& call,
 double CostModel::work_s(const Call& call, const Job& job) const {
   switch (call.kind) {
   case CallKind::generate:
-    return gather_s(job, 1) + rollout_s(job);
+    return gather_s(job, 1) + rollout_s(job)
+           + (is_served(call, problem_.sizes) ? server_update_s(job) : 0);
   case CallKind::train:
     return train_s(job);
   default:

@@ -23,20 +23,19 @@
 //           launches its own MLP. Memory, moves and gradients count all E.
 //   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
 //   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
-//   train   forward, recomputed forward, backward of twice the work (of the
-//   same
-//           work where weights are frozen beside adapters); gradients
-//           summed over d (sum_Bps: a link is slower while devices compute); 30
-//           bytes of optimizer traffic per parameter, divided by d where
-//           sharded (z1, z3); z3 gathers parameters three times per pass
+//   train   forward, recomputed forward, backward of twice the work (once where
+//           weights are frozen beside adapters); gradients summed over d
+//           (sum_Bps: a link is slower while devices compute); 30 bytes of
+//           optimizer traffic per parameter, divided by d where sharded (z1,
+//           z3); z3 gathers parameters three times per pass
 //   decode  one token, one layer: max(e P_l / (t W), 2 P_l b / (0.7 t F)) +
 //           max(read the KV cache of b responses, their products at Fa) + comm.
 //           A graph adds the gaps between its kernels; without graphs a layer
 //           takes at least the host's launches. Sampling is added per stage.
-//           Pipelines: p lanes go round, a token takes max(M slowest stage,
-//           all stages + p hops)
-//   slots   responses beyond those that a rank decodes at once wait for free
-//           slots: each further batch of them adds its prompts and mean length
+//           Of p lanes a token takes max(M slowest stage, all stages + p hops)
+//   slots   responses beyond those that a rank decodes at once wait for slots:
+//           each further batch of them adds its prompts and mean length
+//   servers 6 passes over 4 P bytes to update one, at W or a GPU's host rate
 //   control call_s + call_device_s for each device of the mesh
 //   chunks  the first one ends with its longest response, each later one adds
 //           its prompts and mean length
@@ -154,6 +153,7 @@ private:
   StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
   double rollout_s(const Job& job) const;
+  double server_update_s(const Job& job) const;
   double engine_backend(const Hardware& hw) const;
   /// Returns the numbers of a mesh on these kinds of nodes.
   const Hardware& numbers(KindSet kinds) const;

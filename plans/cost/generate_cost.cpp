@@ -14,6 +14,10 @@ namespace {
 constexpr double decode_efficiency = 0.7;
 /// Sampling: fp32 logits are sorted and summed.
 constexpr double sampling_bytes_a_token = 24;
+/// Passes of an update over a server's weights: they are read, written and
+/// summed by us, summed, read and written by the server.
+constexpr double server_update_passes = 6;
+constexpr double server_element_bytes = 4; ///< a memory file has fp32
 
 } // namespace
 
@@ -101,6 +105,17 @@ double CostModel::rollout_s(const Job& job) const {
   const auto rounds = numbers(job.kinds).openrlhf_rounds;
   round.samples /= rounds;
   return rounds * all_s(round);
+}
+
+/// A server's whole weights through the memory of its host, which a profile of
+/// GPUs knows as the rate between device and host only.
+double CostModel::server_update_s(const Job& job) const {
+  const auto& hw = numbers(job.kinds);
+  const auto rate = hw.mem_bytes > 0 ? hw.host_Bps : hw.mem_Bps;
+  if (rate <= 0)
+    return 0;
+  return server_update_passes * server_element_bytes * job.model.parameters
+         / rate;
 }
 
 /// Each slice begins with what is left of its responses, and feeds them first.

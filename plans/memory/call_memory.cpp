@@ -93,7 +93,8 @@ private:
   PassTokens batch_of(std::uint64_t samples) const {
     const auto sequences = in_micro_batch(samples);
     return {.tokens = sequences * longest(),
-            .wanted = sequences * new_tokens()};
+            .wanted = sequences * new_tokens(),
+            .logits_at_once = unsigned_of(sizes_.engine.logits_at_once)};
   }
 
   /// Returns what our own engine computes of a served generation.

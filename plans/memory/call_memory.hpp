@@ -23,8 +23,11 @@ struct EngineTraits {
   /// Operands are stored in the dtype of its products, as published systems on
   /// GPUs do. Ours keeps fp32 on every device.
   bool stores_operands = false;
+  /// Logits that are computed at a time.
+  std::int64_t logits_at_once = defaults::logits_at_once;
   /// Servers generate (`rollout.engine`), with a cache of their own.
   bool serves = false;
+  bool serves_on_host = false; ///< with their weights in the hosts' memory
 };
 
 /// Tokens that a server's log-probabilities are checked with: enough for every

@@ -12,7 +12,6 @@ namespace {
 /// models/transformer/vocab_logprobs: logits of all rows are kept up to this
 /// many floats, else computed in chunks.
 constexpr std::uint64_t kept_logits_floats = std::uint64_t{1} << 26;
-constexpr std::uint64_t chunk_logits_floats = std::uint64_t{1} << 22;
 constexpr std::uint64_t chunk_rows_grain = 12;
 constexpr std::uint64_t row_statistics_floats = 4; ///< per tensor peer
 /// models/kernels/norm: rows whose gradients are summed separately.
@@ -142,7 +141,7 @@ private:
   }
   /// Returns the rows of logits that are computed at a time.
   std::uint64_t loss_rows() const {
-    const auto fitting = chunk_logits_floats
+    const auto fitting = batch_.logits_at_once
                          / std::max<std::uint64_t>(p_.vocab, 1)
                          / chunk_rows_grain * chunk_rows_grain;
     return std::min(batch_.wanted, std::max(chunk_rows_grain, fitting));

@@ -5,6 +5,7 @@
 // of a packed batch, none of them shared between the sequences of a prompt.
 #pragma once
 
+#include "config/base/defaults.hpp"
 #include "config/base/strategy.hpp"
 #include "config/model/model_shape.hpp"
 
@@ -63,6 +64,8 @@ struct StackPart {
 struct PassTokens {
   std::uint64_t tokens = 1;
   std::uint64_t wanted = 1; ///< of them, tokens whose log-probability is needed
+  /// Logits that are computed at a time.
+  std::uint64_t logits_at_once = defaults::logits_at_once;
 };
 
 /// Returns the elements of a pass without gradients.

@@ -4,6 +4,26 @@
 
 namespace troupe::plans::internal {
 
+namespace {
+
+/// Adds the reward model, or the function that evaluates what else scores.
+void add_reward(Workflow& workflow, const Settings& settings) {
+  if (settings.reward.kind == "model") {
+    workflow.roles.push_back({.name = "reward", .scalar_head = true});
+    workflow.calls.push_back(
+      inference_call("rew_inf", "reward", "scores", "scores"));
+    return;
+  }
+  workflow.calls.push_back({.name = "rewards",
+                            .kind = CallKind::function,
+                            .reads = {"sequence_ids", "loss_mask"},
+                            .writes = {"scores"},
+                            .fn = "rewards",
+                            .scope = Scope::sample});
+}
+
+} // namespace
+
 Role reference_role(const Settings& settings) {
   Role ref{.name = "ref"};
   const auto model = settings.models.find(ref.name);
@@ -23,9 +43,6 @@ Call generate_call(const Settings& settings) {
     call.writes[2] = "rollout_logprobs";
     call.renames = {{"rollout_logprobs", "logprobs"}};
   }
-  call.user_actor = !agents_of(settings).command.empty();
-  if (settings.reward.kind == "agents")
-    call.writes.emplace_back("agent_rewards");
   return call;
 }
 
@@ -53,22 +70,24 @@ Call train_call(std::string role, std::string fn,
           .fn = std::move(fn)};
 }
 
-void add_reward(Workflow& workflow, const Settings& settings) {
-  if (settings.reward.kind == "model") {
-    workflow.roles.push_back({.name = "reward", .scalar_head = true});
-    workflow.calls.push_back(
-      inference_call("rew_inf", "reward", "scores", "scores"));
+void add_agents(Workflow& workflow, const Settings& settings) {
+  if (agents_of(settings).command.empty())
     return;
+  const bool by_number = settings.reward.kind == "agents";
+  for (auto& call : workflow.calls) {
+    const bool is_led = call.fn == "generate";
+    call.user_actor |= is_led;
+    if (by_number && is_led)
+      call.writes.emplace_back("agent_rewards");
+    if (by_number && call.fn == "rewards")
+      call.reads.emplace_back("agent_rewards");
   }
-  const bool by_agents = settings.reward.kind == "agents";
-  workflow.calls.push_back({.name = "rewards",
-                            .kind = CallKind::function,
-                            .reads = {"sequence_ids", "loss_mask"},
-                            .writes = {"scores"},
-                            .fn = "rewards",
-                            .scope = Scope::sample});
-  if (by_agents)
-    workflow.calls.back().reads.emplace_back("agent_rewards");
+}
+
+void add_scored_responses(Workflow& workflow, const Settings& settings) {
+  workflow.calls.push_back(generate_call(settings));
+  add_reward(workflow, settings);
+  add_agents(workflow, settings);
 }
 
 void add_greedy_responses(Workflow& workflow) {

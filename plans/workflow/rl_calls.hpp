@@ -18,9 +18,13 @@ Call inference_call(std::string name, std::string role, std::string fn,
                     std::string writes);
 Call train_call(std::string role, std::string fn,
                 std::vector<std::string> reads);
-/// Adds the writer of `scores`: the reward model, or a function that evaluates
-/// rules, programs or a server.
-void add_reward(Workflow& workflow, const Settings& settings);
+/// Adds the generation, and the writer of `scores`: the reward model, or a
+/// function that evaluates rules, programs or a server.
+void add_scored_responses(Workflow& workflow, const Settings& settings);
+
+/// With `agents.command`: makes programs lead what is generated, and rewards
+/// read their numbers where `reward.kind` says so.
+void add_agents(Workflow& workflow, const Settings& settings);
 
 /// Adds the greedy response to each prompt and its score, under `greedy_` keys:
 /// the baseline of ReMax (Li et al. 2024).

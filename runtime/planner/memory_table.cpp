@@ -29,6 +29,16 @@ std::string snapshots_text(const plans::SnapshotBytes& snapshots) {
     text(snapshots.with_copies), copies);
 }
 
+std::string servers_text(const plans::ServerBytes& servers) {
+  if (servers.all() == 0)
+    return "";
+  return fmt::format(
+    "servers (rollout.engine): {} of a host's memory, {} of it "
+    "while weights change; their caches come on top\n",
+    bytes_text(static_cast<double>(servers.all())),
+    bytes_text(static_cast<double>(servers.updating)));
+}
+
 } // namespace
 
 std::string memory_table(const plans::PlanReport& report) {
@@ -50,7 +60,7 @@ std::string memory_table(const plans::PlanReport& report) {
     table.row(row);
   }
   return table.print() + rooms_text(report.rooms)
-         + snapshots_text(report.snapshots);
+         + snapshots_text(report.snapshots) + servers_text(report.servers);
 }
 
 std::string masks_text(const plans::MaskBytes& masks) {

@@ -82,7 +82,8 @@ std::string check_json(const CheckedPlan& checked) {
                    {"warnings", report.warnings},
                    {"devices", std::move(devices)},
                    {"snapshot_bytes", report.snapshots.with_copies},
-                   {"mask_bytes", masks.all()}};
+                   {"mask_bytes", masks.all()},
+                   {"server_bytes", report.servers.all()}};
   if (hardware)
     document["basis"] = basis_json(*hardware);
   return document.dump(2, ' ', /*ensure_ascii=*/false,

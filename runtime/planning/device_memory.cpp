@@ -1,6 +1,5 @@
 #include "runtime/planning/device_memory.hpp"
 
-#include "net/base/gpus.hpp"
 #include "runtime/base/host_memory.hpp"
 
 #include <algorithm>
@@ -11,7 +10,11 @@ std::uint64_t device_memory_bytes(const Settings& settings,
                                   std::uint32_t devices_per_node) {
   if (settings.cluster.device != "gpu")
     return host_memory_bytes_of_device(devices_per_node);
-  const auto gpus = net::find_gpus();
+  return gpu_memory_bytes(net::find_gpus(), devices_per_node);
+}
+
+std::uint64_t gpu_memory_bytes(const net::GpuReport& gpus,
+                               std::uint32_t devices_per_node) {
   if (gpus.memory_bytes.empty())
     return 0;
   const auto smallest = *std::ranges::min_element(gpus.memory_bytes);

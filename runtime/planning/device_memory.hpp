@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/settings/settings.hpp"
+#include "net/base/gpus.hpp"
 
 #include <cstdint>
 
@@ -12,5 +13,8 @@ namespace troupe::runtime {
 /// share are divided equally; of unequal GPUs the smallest counts.
 std::uint64_t device_memory_bytes(const Settings& settings,
                                   std::uint32_t devices_per_node);
+/// Returns the same for a host with these GPUs.
+std::uint64_t gpu_memory_bytes(const net::GpuReport& gpus,
+                               std::uint32_t devices_per_node);
 
 } // namespace troupe::runtime

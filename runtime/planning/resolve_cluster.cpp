@@ -27,17 +27,23 @@ std::string device_kind(const Settings& settings) {
   const std::string& asked = settings.cluster.device;
   if (asked == "cpu")
     return asked;
-  const auto gpus = net::find_gpus();
-  if (asked == "auto")
-    return gpus.names.empty() ? "cpu" : "gpu";
-  if (gpus.names.empty())
-    throw ConfigError(
-      {.place = place_of(settings, "cluster.device"),
-       .path = "cluster.device",
-       .expected = "cpu or auto on this machine (" + gpus.why_none + ")",
-       .got = "'" + asked + "'",
-       .hint = "cluster.device=cpu"});
-  return asked;
+  return device_kind_among(settings, net::find_gpus());
+}
+
+std::string device_kind_among(const Settings& settings,
+                              const net::GpuReport& gpus) {
+  const std::string& asked = settings.cluster.device;
+  if (asked == "cpu" || !gpus.names.empty())
+    return asked == "auto" ? "gpu" : asked;
+  if (asked == "auto" && !gpus.is_refused)
+    return "cpu";
+  const std::string possible = gpus.is_refused ? "cpu" : "cpu or auto";
+  throw ConfigError(
+    {.place = place_of(settings, "cluster.device"),
+     .path = "cluster.device",
+     .expected = possible + " on this machine (" + gpus.why_none + ")",
+     .got = "'" + asked + "'",
+     .hint = "cluster.device=cpu"});
 }
 
 namespace {

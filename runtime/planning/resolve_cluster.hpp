@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/settings/settings.hpp"
+#include "net/base/gpus.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/presets/presets.hpp"
 #include "plans/workflow/workflow.hpp"
@@ -16,8 +17,12 @@
 namespace troupe::runtime {
 
 /// Returns "gpu" or "cpu": `cluster.device`, or what exists. Throws ConfigError
-/// if it requires GPUs and there are none.
+/// if it requires GPUs and there are none, or if `auto` finds GPUs that cannot
+/// be used: it does not take the CPU for them.
 std::string device_kind(const Settings& settings);
+/// Returns the same on a host with these GPUs.
+std::string device_kind_among(const Settings& settings,
+                              const net::GpuReport& gpus);
 
 /// A plan and its origin.
 struct ChosenPlan {

@@ -65,7 +65,8 @@ int read_own_notes(dl_phdr_info* info, std::size_t, void* out) {
 std::vector<std::string> registered_names() {
   std::vector<std::string> names;
   for (const auto& name : models::losses().names())
-    names.push_back("loss " + name);
+    if (!is_python_function(name)) // of a file, which a worker gets
+      names.push_back("loss " + name);
   for (const auto& name : models::functions().names())
     names.push_back("function " + name);
   std::ranges::copy(actors::user_names(), std::back_inserter(names));

@@ -136,9 +136,11 @@ void check_known_calls(const WorkflowFile& file, const Settings& settings) {
   for (const auto& call : file.calls) {
     const KnownCall known{call, file.places.at("calls." + call.name)};
     check_fn(known);
-    if (call.python)
+    if (call.python) {
       check_python_function(call, known.place);
-    else if (const auto* user = actors::find_user_entry(call.fn))
+      if (call.kind == "train")
+        check_reads(known, settings, {{"sequence_ids"}, {"loss_mask"}});
+    } else if (const auto* user = actors::find_user_entry(call.fn))
       check_user(known, settings, *user);
     else if (call.fn.find('.') != call.fn.npos)
       continue; // a loss, or an unknown name

@@ -70,6 +70,7 @@ nlohmann::json bench_ppo(const Options& options);
 nlohmann::json bench_products(const Options& options);
 nlohmann::json bench_scale(const Options& options);
 nlohmann::json bench_search(const Options& options);
+nlohmann::json bench_server(const Options& options);
 nlohmann::json bench_simulate(const Options& options);
 nlohmann::json bench_trace(const Options& options);
 nlohmann::json bench_train(const Options& options);

@@ -35,6 +35,8 @@ const std::vector<Benchmark>& benchmarks() {
      &bench_scale},
     {"search", "seconds of plan searches for 8 to 1,024 devices",
      &bench_search},
+    {"server", "rate of the copy that a server reads beside memcpy",
+     &bench_server},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
     {"trace", "nanoseconds of an event, share of a step", &bench_trace},
     {"train", "tokens a second of whole optimizer steps", &bench_train},

@@ -98,6 +98,16 @@ class Agents(Talk):
                 self.assertGreater(sample["score"], 0)
             self.assertRegex(sample["prompt"], r"treasure \d room \d\n")
 
+    def test_agents_lead_the_generation_of_a_workflow_file(self):
+        def said(*overrides):
+            self.agent("calculator", "run.steps=2", "run.resume=fresh",
+                       "algorithm.kl_in=loss", *overrides)
+            return [(s["sequence_ids"], s["score"], s["logprobs"])
+                    for s in self.samples("calculator")]
+
+        self.assertEqual(
+            said(), said(f"workflow={EXAMPLES}/workflows/grpo.yaml"))
+
     def test_the_same_sessions_under_another_plan_I1_I2(self):
         self.agent("calculator", "run.steps=2")
         self.agent("calculator", "run.steps=2", "run.name=one", "plan=single",

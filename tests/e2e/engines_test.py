@@ -13,6 +13,9 @@ ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
 TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
                "cluster.workers_per_node=1"]
+TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
+          "rewards: {devices: host}, advantages: {devices: host}, "
+          "actor_train: {devices: 0-1, strategy: d2}}}")
 
 
 class Engines(Case):
@@ -58,16 +61,29 @@ class Engines(Case):
         self.assertGreater(seconds, 0)
         self.assertAlmostEqual(line["rollout/engine_update_gb_per_s"] * seconds,
                                gigabytes, delta=1e-3 * gigabytes)
-        spans = {name: [s for s in self.slices("grpo") if s["name"] == name]
-                 for name in ("start server", "update server", "verify server")}
+        slices = self.slices("grpo")
+        spans = {name: [s for s in slices if s["name"] == name] for name in
+                 ("start server", "update server", "verify server", "take weights")}
+        self.assertEqual([s["step"] for s in spans["take weights"]], [0, 1])
+        self.assertEqual({s["track"] for s in spans["take weights"]},
+                         {"vLLM server of device 0"})
+        self.assertEqual(len(self.arrows("grpo", "take weights")), 2)
         self.assertEqual(len(spans["start server"]), 1)
         for name in ("update server", "verify server"):
             self.assertEqual(sorted(s["step"] for s in spans[name]), [0, 1])
             self.assertTrue(all(s["track"].startswith("device")
                                 for s in spans[name]))
-        for update in spans["update server"]:
+        for update in spans["update server"] + spans["take weights"]:
             self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
                                    delta=1e-3 * gigabytes)
+
+    def arrows(self, run, name):
+        """The arrows of the exported trace that have both ends."""
+        events = json.loads(
+            (self.run_folder(run) / "trace.json").read_text())["traceEvents"]
+        ends = {ph: {e["id"] for e in events if e["ph"] == ph and e["name"] == name}
+                for ph in "sf"}
+        return ends["s"] & ends["f"]
 
     def test_sglang_generates_with_the_weights_of_each_version(self):
         self.troupe(*self.grpo(
@@ -88,6 +104,41 @@ class Engines(Case):
         self.assertEqual([log.parent.name for log in logs], ["0", "1"])
         self.assertLess(
             self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
+
+    def tensor_parallel(self, engine, stand_in):
+        """A run whose calls are t2; generation has a server of both devices."""
+        self.troupe(*self.grpo(
+            f"plan={TENSOR}", "data.batch_size=4", "cluster.devices_per_node=2",
+            "cluster.workers_per_node=2", f"run.name={engine}", server=False), *[
+                f"rollout.engine={engine}",
+                f"rollout.server_command={sys.executable} -B {stand_in}"])
+        logs = list(self.run_folder(engine).glob("servers/*/server.log"))
+        self.assertEqual([log.parent.name for log in logs], ["0"], engine)
+        self.assertIn("2 tensor-parallel ranks", logs[0].read_text())
+        lines = self.metrics(engine)
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        for step in (1, 2):
+            self.assertLess(lines[step]["rollout/engine_logprob_gap"], 1e-4)
+            self.assertLess(
+                lines[step]["training/rollout_probs_diff_mean"], 1e-4)
+            # one whole model, once
+            gigabytes = lines[step]["rollout/engine_update_gb"]
+            self.assertLess(gigabytes * 1e9, size)
+            self.assertGreater(gigabytes * 1e9, 0.8 * size)
+
+    def test_a_plan_has_the_memory_of_its_servers(self):
+        words = ["plan", "check", *self.grpo(*ONE_DEVICE)[1:], "--json"]
+        servers = json.loads(self.troupe(*words).stdout)["server_bytes"]
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        # its file, a copy while weights change, and the server's own weights
+        self.assertAlmostEqual(servers, 3 * size, delta=0.2 * 3 * size)
+        own = json.loads(self.troupe(*words, "rollout.engine=own",
+                                     "rollout.server_command=null").stdout)
+        self.assertEqual(own["server_bytes"], 0)
+
+    def test_tensor_parallel_devices_of_two_workers_fill_one_server(self):
+        self.tensor_parallel("vllm", STAND_IN)
+        self.tensor_parallel("sglang", SGLANG)
 
     def test_a_repeated_run_is_bit_identical_where_its_server_is(self):
         outcomes = []
@@ -139,7 +190,7 @@ class Engines(Case):
                 (["rollout.temperature=0.7"], 2, ["rollout.temperature"]),
                 (["rollout.server_command=null"], 2, ["rollout.server"]),
                 (["models.actor.lora.rank=2"], 2, ["lora.rank"]),
-                (["plan={calls: {actor_gen: {devices: 0-1, strategy: t2}}}"],
+                (["plan={calls: {actor_gen: {devices: 0-1, strategy: p2}}}"],
                  3, ["calls.actor_gen"])):
             done = self.troupe(
                 *self.grpo("cluster.devices_per_node=2",

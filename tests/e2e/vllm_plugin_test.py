@@ -114,6 +114,20 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.update(engine, whole), list(whole))
         self.assertEqual(bytes(self.loaded[1][1].bytes), bytes([1]) * 48)
 
+    def test_tensors_that_threads_take_keep_order_and_names(self):
+        whole = {f"model.layers.{i}.mlp.up_proj.weight": [1 + i % 3, 4096]
+                 for i in range(50)}
+        engine = self.engine(whole)
+        self.assertEqual(self.update(engine, whole), list(whole))
+        for i, (name, tensor) in enumerate(self.loaded):
+            self.assertEqual(bytes(tensor.bytes), bytes([i]) * tensor.nbytes, name)
+        with self.assertRaisesRegex(ValueError, "layers.49.*: its checksum"):
+            self.update(engine, whole, damage=True)
+        # of two mistakes the first
+        wrong = whole | {"model.layers.7.mlp.up_proj.weight": [9, 9]}
+        with self.assertRaisesRegex(ValueError, "layers.7.*: its shape"):
+            self.update(engine, wrong, damage=True)
+
     def test_a_mistake_is_named_and_loads_nothing(self):
         whole = {"model.norm.weight": [4], "lm_head.weight": [3, 4]}
         engine = self.engine(whole)

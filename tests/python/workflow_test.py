@@ -49,6 +49,16 @@ class Workflow(Case):
             "examples/best_of_n/python/functions.py", "functions.py")
         self.assertEqual(read_yaml(text), read_yaml(written))
 
+    def test_a_loss_is_a_function_of_a_file(self):
+        text = (troupe.Workflow().role("actor", trained=True)
+                .train("actor_train", "actor", self.functions.pick_best,
+                       reads=["sequence_ids", "loss_mask", "keep"],
+                       outputs=["logprobs", "entropy"], mean_over="keep")).text()
+        self.assertEqual(read_yaml(text)["calls"]["actor_train"], {
+            "train": "actor", "fn": "functions.py:pick_best",
+            "reads": ["sequence_ids", "loss_mask", "keep"],
+            "outputs": ["logprobs", "entropy"], "mean_over": "keep"})
+
     def test_the_program_plans_what_was_built(self):
         graph = (troupe.Workflow(settings=["rollout", "updates"])
                  .role("actor", trained=True).role("ref", like="actor")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """GRPO whose responses come from the real vLLM for CPUs (make engines): weights
-of each version verified, a server killed in the middle, a repeated run.
+of each version verified, a server of two tensor-parallel ranks, one killed in
+the middle.
 
     TROUPE_BUILD=build tests/soak/real_vllm.py"""
 import contextlib
@@ -76,6 +77,19 @@ class RealVllm(Case):
     def test_grpo_trains_with_vllm(self):
         self.troupe(*self.grpo(), seconds=STARTS_WITHIN_S)
         self.check(self.metrics("grpo"))
+
+    def test_two_tensor_parallel_devices_fill_one_server(self):
+        plan = ("plan={calls: {actor_gen: {devices: 0-1, strategy: t2}, "
+                "rewards: {devices: host}, advantages: {devices: host}, "
+                "actor_train: {devices: 0-1, strategy: d2}}}")
+        self.troupe(*self.grpo(
+            "run.name=tensor", plan, "cluster.devices_per_node=2",
+            "cluster.env={VLLM_CPU_OMP_THREADS_BIND: '0|1'}"),
+            seconds=2 * STARTS_WITHIN_S)
+        self.assertEqual(
+            [log.parent.name for log in
+             self.run_folder("tensor").glob("servers/*/server.log")], ["0"])
+        self.check(self.metrics("tensor"))
 
     def test_a_killed_server_is_started_again(self):
         before = self.shared_memory()

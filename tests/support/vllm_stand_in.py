@@ -3,6 +3,7 @@
 
 usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
 
+Says how many tensor-parallel ranks it was asked for, and computes as one.
 Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
 the weights that it was given, and checks those weights as our plugin does. The
 environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
@@ -346,6 +347,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def serve(handler, make_state):
     options = dict(zip(sys.argv[1:], sys.argv[2:]))
+    tp = options.get("--tensor-parallel-size", options.get("--tp-size", "1"))
+    print(tp, "tensor-parallel ranks", flush=True)
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", int(options["--port"])), handler)
     server.daemon_threads = True

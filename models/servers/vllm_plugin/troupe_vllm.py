@@ -11,6 +11,7 @@ import hashlib
 import json
 import mmap
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
@@ -98,21 +99,27 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
         with open(update_info.path, "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.maps.append(memory)
-        for name, dtype, shape, offset, sha256 in update_info.tensors:
-            name = stored_name(name, self.stored)
-            if self.stored.get(name) != list(shape):
-                raise ValueError(f"{name}: its shape is {shape}, "
-                                 f"the server's is {self.stored.get(name)}")
-            tensor = torch.empty(shape, dtype=DTYPES[dtype])
-            with memoryview(memory) as whole:
-                stored = whole[offset:offset + tensor.nbytes]
-                if hashlib.sha256(stored).hexdigest() != sha256:
-                    stored.release()
-                    raise ValueError(f"{name}: its checksum differs")
-                to = tensor.view(-1).view(torch.uint8).numpy()
-                memoryview(to)[:] = stored
-                stored.release()
-            self.tensors[name] = tensor
+        with memoryview(memory) as whole, ThreadPoolExecutor(
+                len(os.sched_getaffinity(0))) as pool:
+            # sums take most of the time, and no lock of Python's; of several
+            # mistakes the first is thrown
+            for name, tensor in pool.map(
+                    lambda sent: self.received(whole, *sent), update_info.tensors):
+                self.tensors[name] = tensor
+
+    def received(self, memory, name, dtype, shape, offset, sha256):
+        """A tensor of the memory file by its name in the checkpoint."""
+        name = stored_name(name, self.stored)
+        if self.stored.get(name) != list(shape):
+            raise ValueError(f"{name}: its shape is {shape}, "
+                             f"the server's is {self.stored.get(name)}")
+        tensor = torch.empty(shape, dtype=DTYPES[dtype])
+        copy = memoryview(tensor.view(-1).view(torch.uint8).numpy())
+        with memory[offset:offset + tensor.nbytes] as sent:
+            copy[:] = sent
+        if hashlib.sha256(copy).hexdigest() != sha256:
+            raise ValueError(f"{name}: its checksum differs")
+        return name, tensor
 
     def finish_weight_update(self):
         from vllm.model_executor.model_loader.reload import (

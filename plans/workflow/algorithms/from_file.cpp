@@ -5,7 +5,7 @@
 #include "plans/workflow/user_workflow.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -194,6 +194,27 @@ void add_dataset_keys(Workflow& workflow, DataKind data, bool margins,
       workflow.dataset_keys.push_back(key);
 }
 
+/// Checks that programs of agents.command have one generation to lead.
+void check_agents(const Workflow& workflow, const WorkflowFile& file,
+                  const Settings& settings) {
+  if (agents_of(settings).command.empty())
+    return;
+  std::vector<std::string> generates;
+  for (const auto& call : workflow.calls)
+    if (call.kind == CallKind::generate)
+      generates.push_back(call.name);
+  for (const auto& name : generates)
+    if (const auto& fn = workflow.call(name).fn;
+        fn != "generate" || generates.size() > 1)
+      throw ConfigError({.place = file.places.at("calls." + generates.back()),
+                         .path = "calls." + generates.back(),
+                         .expected
+                         = "one generation, without an actor of yours, "
+                           "with agents.command",
+                         .got = fmt::format("{}", fmt::join(generates, ", ")),
+                         .hint = "one `generate`, or agents.command=null"});
+}
+
 std::vector<Role> roles_of_file(const WorkflowFile& file) {
   std::vector<Role> roles;
   for (const auto& role : file.traits.roles) {
@@ -218,7 +239,8 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
   for (const auto& from : file.calls) {
     auto& call = workflow.calls.emplace_back(call_of(from));
     if (from.python) {
-      add_python_part(call, from, file, texts);
+      if (from.kind == "function") // a loss reads just the keys that it lists
+        add_python_part(call, from, file, texts);
     } else if (const auto dot = from.fn.find('.'); dot != from.fn.npos) {
       const auto own = find_user(from.fn.substr(0, dot));
       const auto& place = file.places.at("calls." + from.name);
@@ -235,6 +257,8 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
   if (!file.metrics.empty())
     workflow.calls.push_back(metrics_of(file));
   add_dataset_keys(workflow, file.traits.data, has_margin(settings), texts);
+  check_agents(workflow, file, settings);
+  internal::add_agents(workflow, settings);
   if (workflow.samples_are_prompts)
     internal::add_rounds(workflow, settings);
   return workflow;

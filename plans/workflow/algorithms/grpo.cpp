@@ -12,8 +12,7 @@ Workflow grpo_workflow(const Settings& settings) {
                 .roles = {{.name = "actor", .trained = true}},
                 .dataset_keys = {"prompt_ids"},
                 .samples_are_prompts = true};
-  grpo.calls = {internal::generate_call(settings)};
-  internal::add_reward(grpo, settings);
+  internal::add_scored_responses(grpo, settings);
   internal::add_rounds(grpo, settings);
   Call advantages{.name = "advantages",
                   .kind = CallKind::function,

@@ -15,8 +15,7 @@ Workflow ppo_workflow(const Settings& settings) {
                   {.name = "critic", .trained = true, .scalar_head = true}},
                .dataset_keys = {"prompt_ids"},
                .samples_are_prompts = true};
-  ppo.calls = {internal::generate_call(settings)};
-  internal::add_reward(ppo, settings);
+  internal::add_scored_responses(ppo, settings);
   if (has_ref) {
     ppo.roles.push_back(internal::reference_role(settings));
     ppo.calls.push_back(

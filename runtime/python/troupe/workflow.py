@@ -77,10 +77,17 @@ class Workflow:
         return self._add(self._calls, name, {
             "infer": role, "fn": fn, **self._dataflow(reads, writes)})
 
-    def train(self, name: str, role: str, fn: str, *, reads: Keys) -> Workflow:
-        """Training of a role by a loss that the program has."""
+    def train(self, name: str, role: str, fn: str | Callable[..., Any], *,
+              reads: Keys, outputs: Iterable[str] | None = None,
+              mean_over: str | None = None) -> Workflow:
+        """Training of a role by a loss that the program has, or by a Python
+        function of a packed batch, which gets `outputs` of the model and is a
+        mean over tokens, or over the sum of a key."""
         return self._add(self._calls, name, {
-            "train": role, "fn": fn, **self._dataflow(reads, None)})
+            "train": role, "fn": fn if isinstance(fn, str) else _place_of(fn),
+            **self._dataflow(reads, None),
+            "outputs": list(outputs) if outputs is not None else None,
+            "mean_over": mean_over})
 
     def each(self, name: str, function: Callable[..., Any], *, reads: Keys,
              writes: Keys, processes: int = 1) -> Workflow:

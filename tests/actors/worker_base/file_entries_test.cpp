@@ -2,6 +2,7 @@
 #include "actors/worker_base/file_entries.hpp"
 #include "actors/worker_base/user_calls.hpp"
 #include "config/base/error.hpp"
+#include "models/losses/loss.hpp"
 
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
@@ -76,6 +77,26 @@ TEST_F(FileEntries, AreNoPartOfTheIdentityOfABinary) {
   add("  mine: {function: mine.py:f, reads: [response], writes: [m]}\n");
   for (const auto& name : user_names())
     EXPECT_EQ(name.find("mine.py"), name.npos);
+}
+
+TEST_F(FileEntries, ALossGetsItsKeysUnderItsOwnNamesAndNoTexts) {
+  add("  own_train: {train: other, fn: loss.py:f, mean_over: w, reads: "
+      "{sequence_ids: sequence_ids, loss_mask: loss_mask, logprobs: old, "
+      "weight: w}}\n"
+      "  weigh: {function: loss.py:weigh, reads: [response], writes: "
+      "[weight]}\n");
+  const auto& loss = models::losses().find("loss.py:f");
+  EXPECT_THAT(loss.columns, ElementsAre("old", "w"));
+  EXPECT_EQ(loss.mean_over, "w");
+  EXPECT_EQ(loss.metric_prefix, "other/");
+  EXPECT_TRUE(loss.exposes.logprobs);
+  EXPECT_FALSE(loss.exposes.entropy);
+  EXPECT_EQ(loss.python->name, "f");
+  EXPECT_THAT(refused("  own_train: {train: other, fn: loss.py:f, reads: "
+                      "[sequence_ids, loss_mask, ground_truth]}\n",
+                      "{}"),
+              HasSubstr("calls.own_train.reads: expected keys of numbers that "
+                        "a call writes, got 'ground_truth', a text"));
 }
 
 TEST_F(FileEntries, AMetricIsAKeyOfNumbers) {

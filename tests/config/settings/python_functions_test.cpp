@@ -98,12 +98,41 @@ TEST_F(PythonFunctionsTest, MistakesHaveTheirLineAndTheNearestWord) {
                       "scope: group}"),
               HasSubstr("calls.check.scope: expected it in a Python function "
                         "only, got it in a call of group_advantages"));
-  EXPECT_THAT(refused("{train: actor, fn: f.py:g, reads: [x]}"),
+  EXPECT_THAT(refused("{infer: actor, fn: f.py:g, reads: [x]}"),
               HasSubstr("calls.check.fn: expected code that the program has, "
-                        "got 'f.py:g', as Python computes functions only"));
+                        "got 'f.py:g', as Python computes functions and losses "
+                        "only"));
   EXPECT_THAT(refused("{function: f.py:g, scope: sample, reads: [x], writes: "
                       "[y], carries: {z: 0}}"),
               HasSubstr("carried values in a function of scope batch"));
+}
+
+TEST_F(PythonFunctionsTest, ALossHasOutputsAndWhatItIsAMeanOver) {
+  const auto call = read("{train: ref, fn: f.py:g, outputs: [logprobs, "
+                         "entropy], mean_over: keep, reads: {a: keep}}")
+                      .calls.front();
+  EXPECT_THAT(call.python->outputs, ElementsAre("logprobs", "entropy"));
+  EXPECT_EQ(call.python->mean_over, "keep");
+  EXPECT_THAT(refused("{train: ref, fn: f.py:g, outputs: [logprob], reads: "
+                      "[x]}"),
+              HasSubstr("graph.yaml:3: calls.check.outputs: expected logprobs, "
+                        "entropy, values or scores, got 'logprob'; try "
+                        "logprobs"));
+  EXPECT_THAT(refused("{train: ref, fn: f.py:g, outputs: [logprobs, values], "
+                      "reads: [x]}"),
+              HasSubstr("calls.check.outputs: expected outputs of one head"));
+  EXPECT_THAT(refused("{train: ref, fn: f.py:g, mean_over: keeps, reads: "
+                      "[keep]}"),
+              HasSubstr("calls.check.mean_over: expected a key that the loss "
+                        "reads, got 'keeps'; try keep"));
+  EXPECT_THAT(refused("{train: ref, fn: f.py:g, scope: group, reads: [x]}"),
+              HasSubstr("calls.check.scope: expected it in a Python function "
+                        "only"));
+  EXPECT_THAT(refused("{train: ref, fn: sft_loss, outputs: [logprobs], reads: "
+                      "[x]}"),
+              HasSubstr("calls.check.outputs: expected it in a Python loss "
+                        "only, got it in a call of sft_loss; try fn: "
+                        "FILE.py:NAME"));
 }
 
 TEST_F(PythonFunctionsTest, AFunctionIsThatOfOneCall) {

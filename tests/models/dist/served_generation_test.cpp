@@ -131,6 +131,41 @@ TEST_F(ServedGenerationTest, TokensAreOfTheWeightsOfEachVersion) {
   EXPECT_LT(gap_of(generate(served, "2")), 1e-4);
 }
 
+TEST_F(ServedGenerationTest, WeightsOfSeveralDevicesAreGatheredPerVersion) {
+  auto gathering = spec("");
+  int gathered = 0;
+  gathering.gather = [&](std::span<std::byte> whole) {
+    ++gathered;
+    const auto plane = engine->weights();
+    ASSERT_EQ(whole.size(), plane.size());
+    std::ranges::copy(plane, whole.begin());
+  };
+  ServedGeneration served(gathering);
+  EXPECT_LT(gap_of(generate(served, "1")), 1e-4);
+  generate(served, "1");
+  EXPECT_EQ(gathered, 1);
+  change_weights();
+  EXPECT_LT(gap_of(generate(served, "2")), 1e-4);
+  EXPECT_EQ(gathered, 2);
+}
+
+TEST_F(ServedGenerationTest, ADeviceThatAssistsStartsNoServer) {
+  auto absent = spec("");
+  absent.server.program.argv = {"/bin/false"};
+  ServedGeneration served(absent);
+  const std::vector<ResponseBatch> batches{
+    {&prompts, StepId{1}, options.max_new_tokens}};
+  std::size_t rows = 0;
+  int ended = 0;
+  served.assist(*engine, "1", batches, context,
+                {.on_batch = [&](std::size_t, const net::Rows& made) {
+                  ++ended;
+                  rows += made.num_samples();
+                }});
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(rows, 0U);
+}
+
 TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
   // at once; after an error, as vLLM when its engine was killed; not at all
   for (const auto* fault : {"die_at:3", "error_then_die_at:3", "sick_at:3"}) {

@@ -30,13 +30,16 @@ TEST(SglangStart, OurOptionsComeAfterTheUsersCommand) {
   EXPECT_EQ(sglang_option(program, "--dtype"), "float32");
   EXPECT_EQ(sglang_option(program, "--context-length"), "512");
   EXPECT_EQ(sglang_option(program, "--device"), "cpu");
+  EXPECT_EQ(sglang_option(program, "--tp-size"), "");
   EXPECT_THAT(
     program.environment,
     Contains(Pair("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", "false")));
   start.bf16 = true;
   start.on_cpu = false;
+  start.tp = 2;
   EXPECT_EQ(sglang_option(sglang_program(start), "--dtype"), "bfloat16");
   EXPECT_EQ(sglang_option(sglang_program(start), "--device"), "");
+  EXPECT_EQ(sglang_option(sglang_program(start), "--tp-size"), "2");
 }
 
 } // namespace

@@ -53,6 +53,13 @@ TEST(VllmStart, LogprobsAreProcessedOnlyWhereTheRunWantsSampledOnes) {
   EXPECT_EQ(option(vllm_program(start), "--dtype"), "bfloat16");
 }
 
+TEST(VllmStart, AServerOfSeveralDevicesIsTensorParallel) {
+  auto start = tiny_start();
+  EXPECT_EQ(option(vllm_program(start), "--tensor-parallel-size"), "");
+  start.tp = 4;
+  EXPECT_EQ(option(vllm_program(start), "--tensor-parallel-size"), "4");
+}
+
 TEST(VllmStart, TheUsersSizeOfTheCacheIsKept) {
   const auto has_size = Contains(Pair("VLLM_CPU_KVCACHE_SPACE", "1"));
   EXPECT_THAT(vllm_program(tiny_start()).environment, has_size);

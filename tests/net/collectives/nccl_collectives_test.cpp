@@ -1,6 +1,7 @@
 // Collectives of GPUs over a library that does NCCL's work on the host
 // (tests/support/nccl/fake_nccl.cpp): which operations use NCCL, which stay
 // with the host group, and how waits end. No GPU is needed or used.
+#include "net/base/library_file.hpp"
 #include "net/collectives/host_collectives.hpp"
 #include "net/collectives/nccl_collectives.hpp"
 
@@ -23,6 +24,12 @@ const NcclLibrary& fake() {
   return library;
 }
 
+const NcclLibrary& no_nccl() {
+  static const NcclLibrary library
+    = NcclLibrary::open("libnone.so", TROUPE_FAKE_NCCL);
+  return library;
+}
+
 /// Numbers that count as GPU memory.
 template <class T>
 std::vector<T>& on_gpu(std::vector<T>& values) {
@@ -32,6 +39,13 @@ std::vector<T>& on_gpu(std::vector<T>& values) {
     reinterpret_cast<const std::byte*>(values.data()),
     values.size() * sizeof(T));
   return values;
+}
+
+/// Returns how many NCCL groups have been made so far.
+std::uint64_t fake_groups() {
+  std::uint64_t (*groups)() = nullptr;
+  LibraryFile(TROUPE_FAKE_NCCL).find("fake_nccl_groups", groups);
+  return groups();
 }
 
 class NcclCollectivesTest : public ::testing::Test {
@@ -51,7 +65,11 @@ protected:
       members_,
       [this](std::uint32_t rank) {
         return make_nccl_collectives(
-          {make_host_collectives(spec(rank), registry_), 0, deadline_}, fake());
+          {.host = make_host_collectives(spec(rank), registry_),
+           .device = 0,
+           .progress_deadline = deadline_,
+           .gpu = {gpu_of(rank), 0, 0, 0}},
+          rank == without_nccl_ ? no_nccl() : fake());
       },
       body, leave_together_);
   }
@@ -60,7 +78,21 @@ protected:
       EXPECT_FALSE(failure) << to_string(*failure);
   }
 
+  std::int32_t gpu_of(std::uint32_t rank) const {
+    return shares_a_gpu_ ? 7 : static_cast<std::int32_t>(rank);
+  }
+  /// Sums memory of a GPU, and expects the sum and no error of CUDA.
+  static void expect_sum(Collectives& group) {
+    std::vector<float> sum{1};
+    group.all_reduce_sum(on_gpu(sum).data(), 1, DType::f32, "sum");
+    EXPECT_EQ(sum[0], static_cast<float>(group.size()));
+    EXPECT_EQ(fake().cuda.clear_error(), 0)
+      << "the next kernel launch fails with it";
+  }
+
   std::uint32_t members_ = 3;
+  std::uint32_t without_nccl_ = 99; ///< rank of a member that has none
+  bool shares_a_gpu_ = false;
   std::chrono::milliseconds deadline_ = 20s;
   bool leave_together_ = true;
   GroupRegistry registry_;
@@ -102,6 +134,26 @@ TEST_F(NcclCollectivesTest, LeavesHostMemoryToTheHostGroup) {
     group.all_reduce_sum(&sum, 1, DType::f64, "norm");
     EXPECT_EQ(sum, 1.5);
   });
+}
+
+TEST_F(NcclCollectivesTest, WaitsLeaveNoErrorForTheNextKernelLaunch) {
+  expect_success([](Collectives& group) {
+    // all but the last to arrive find the stream not ready
+    for (int i = 0; i < 20; ++i)
+      expect_sum(group);
+  });
+}
+
+TEST_F(NcclCollectivesTest, AllUseTheHostIfOneHasNoNccl) {
+  without_nccl_ = 1;
+  expect_success(expect_sum);
+}
+
+TEST_F(NcclCollectivesTest, AllUseTheHostIfTwoShareAGpu) {
+  shares_a_gpu_ = true;
+  const auto before = fake_groups();
+  expect_success(expect_sum);
+  EXPECT_EQ(fake_groups(), before);
 }
 
 TEST_F(NcclCollectivesTest, ASilentMemberIsNamedAtTheDeadline_I7) {

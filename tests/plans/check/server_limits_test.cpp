@@ -1,5 +1,5 @@
-// Plans for servers that generate: each device of the call has the whole model
-// and a server.
+// Plans for servers that generate: the devices of each dp rank have the whole
+// model and a server.
 #include "plans/check/plan_check.hpp"
 
 #include "tests/support/plans/check_case.hpp"
@@ -24,12 +24,12 @@ std::string served(std::size_t servers, const char* strategy,
   });
 }
 
-TEST(ServerLimits, ADeviceHoldsTheWholeModel) {
+TEST(ServerLimits, AServersModelIsOnTensorParallelDevices) {
   EXPECT_EQ(served(0, "d2"), "");
-  EXPECT_THAT(served(0, "t2"),
-              HasSubstr("calls.actor_gen: expected the whole model on each "
-                        "device (rollout.engine), got t2; try d2"));
-  EXPECT_THAT(served(0, "p2"), HasSubstr("got p2; try d2"));
+  EXPECT_EQ(served(0, "t2"), "");
+  EXPECT_THAT(served(0, "p2"),
+              HasSubstr("calls.actor_gen: expected a strategy of d and t "
+                        "(rollout.engine), got p2; try d2"));
 }
 
 TEST(ServerLimits, TheirTurnsMayBeLed) {
@@ -39,11 +39,22 @@ TEST(ServerLimits, TheirTurnsMayBeLed) {
   EXPECT_THAT(served(0, "t2", led), HasSubstr("got t2; try d2"));
 }
 
-TEST(ServerLimits, NamedServersAreOnePerDevice) {
+TEST(ServerLimits, AServersDevicesAreInOneNode) {
+  const auto with_nodes = [](CheckCase& c) {
+    c.plan.cluster = {.nodes = 4, .devices_per_node = 1};
+  };
+  EXPECT_THAT(served(0, "t2", with_nodes),
+              HasSubstr("expected each server's devices in one node "
+                        "(rollout.engine), got t2; try t1 or less"));
+}
+
+TEST(ServerLimits, NamedServersAreOnePerDpRank) {
   EXPECT_EQ(served(2, "d2"), "");
+  EXPECT_EQ(served(1, "t2"), "");
   EXPECT_THAT(served(3, "d2"),
-              HasSubstr("expected 3 devices, one per address of "
-                        "rollout.servers, got 2; try strategy d3"));
+              HasSubstr("expected d3, a dp rank per address of "
+                        "rollout.servers, got d2; try strategy d3"));
+  EXPECT_THAT(served(2, "t2"), HasSubstr("got d1; try strategy d2"));
 }
 
 /// Returns the report of a plan whose responses have `max_tokens`.

@@ -49,6 +49,18 @@ TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
             3 * kept + backward);
 }
 
+TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
+  auto shape = hand_shape();
+  shape.vocab_size = 131072; // as many rows as here are not kept
+  const StackPart part(shape, {}, 0);
+  PassTokens batch{.tokens = 8192, .wanted = 8192};
+  const auto on_cpu = inference_pass_elements(part, batch);
+  batch.logits_at_once = defaults::logits_at_once_on_gpu;
+  const auto more = inference_pass_elements(part, batch) - on_cpu;
+  EXPECT_GT(more, std::uint64_t{4000} * 131072) << "4092 rows, not 24";
+  EXPECT_LT(more, std::uint64_t{4096} * 131072 + 4096 * 100);
+}
+
 TEST(PassMemory, StagesAndTensorPeersHaveTheirShare) {
   const auto shape = hand_shape();
   const StackPart first(shape, parse_strategy("p3t2"), 0);

@@ -15,12 +15,29 @@ TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
     const CostModel costs(problem);
     const auto found = search_plan(problem, costs, {});
     const auto& place = found.best.plan.calls.at("actor_gen");
-    EXPECT_EQ(place.strategy.tp * place.strategy.pp, 1U);
+    EXPECT_EQ(place.strategy.pp, 1U);
+    EXPECT_LE(place.strategy.tp, problem.cluster.devices_per_node);
     if (servers > 0) {
-      EXPECT_EQ(place.devices.size(), servers);
+      EXPECT_EQ(place.strategy.dp, servers);
     }
     EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
   }
+}
+
+TEST(ServedPlans, AGenerationBeginsWithTheUpdateOfItsServer) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  const auto seconds = [&] {
+    const CostModel costs(problem);
+    const Placement place{.devices = {Rank{0}, Rank{1}},
+                          .strategy = parse_strategy("t2")};
+    return costs.call_s(problem.workflow.call("actor_gen"), place);
+  };
+  const auto own = seconds();
+  problem.sizes.engine.serves = true;
+  const auto bytes = 4.0 * double(num_parameters(problem.shapes.at("actor")));
+  const auto passes = 6; // read, written, summed by us; by the server again
+  EXPECT_NEAR(seconds() - own, passes * bytes / problem.hardware.host_Bps,
+              0.05 * (seconds() - own));
 }
 
 } // namespace

@@ -59,6 +59,17 @@ TEST(WorkflowFile, BuiltInWorkflowsCanBeWrittenAsFiles) {
   expect_same(from_file(shipped("grpo"), settings), grpo_workflow(settings));
 }
 
+TEST(WorkflowFile, AgentsLeadAFilesGenerationAsABuiltInOnes) {
+  Settings settings;
+  settings.algorithm.kl_in = "loss";
+  settings.reward.kind = "agents";
+  settings.rollout.engine.agents.command = "run";
+  const auto grpo = from_file(shipped("grpo"), settings);
+  expect_same(grpo, grpo_workflow(settings));
+  EXPECT_TRUE(grpo.call("actor_gen").user_actor);
+  EXPECT_EQ(grpo.writer("agent_rewards")->name, "actor_gen");
+}
+
 TEST(WorkflowFile, PpoWithItsCarriedValuesCanBeWrittenAsAFile) {
   Settings settings;
   settings.algorithm.kl_control.target = 6;
@@ -74,8 +85,7 @@ TEST(WorkflowFile, AFileReadsTheSettingsOfItsBuiltIn) {
   for (const std::string name :
        {"sft", "reward", "dpo", "kto", "ppo", "grpo", "distillation"}) {
     const auto ours = read_workflow_file(shipped(name)).traits;
-    auto theirs = *find_workflow_traits(name);
-    std::erase(theirs.groups, SettingsGroup::agents); // docs/limits.md
+    const auto& theirs = *find_workflow_traits(name);
     EXPECT_EQ(ours.groups, theirs.groups) << name;
     EXPECT_EQ(ours.data, theirs.data) << name;
     for (const auto& role : ours.roles)
@@ -88,9 +98,10 @@ struct WorkflowFileTest : ::testing::Test {
   support::TempFolder folder;
   fs::path file = folder / "graph.yaml";
 
-  std::string complaint(const std::string& text) {
+  std::string complaint(const std::string& text,
+                        const Settings& settings = {}) {
     std::ofstream(file) << text;
-    const auto line = refusal_of([&] { from_file(file.string()); });
+    const auto line = refusal_of([&] { from_file(file.string(), settings); });
     const auto at = line.find("graph.yaml");
     return at == line.npos ? line : line.substr(at);
   }
@@ -111,6 +122,19 @@ struct WorkflowFileTest : ::testing::Test {
                 + "}\n");
   }
 };
+
+TEST_F(WorkflowFileTest, AgentsLeadOneGeneration) {
+  Settings settings;
+  settings.rollout.engine.agents.command = "run";
+  EXPECT_THAT(complaint("settings: [rollout, agents]\n"
+                        "roles: {actor: {}}\n"
+                        "calls:\n"
+                        "  gen: {generate: actor}\n"
+                        "  best: {generate: actor, greedy: true, writes: "
+                        "{best_ids: sequence_ids}}\n",
+                        settings),
+              HasSubstr("graph.yaml:5: calls.best: expected one generation"));
+}
 
 TEST_F(WorkflowFileTest, MistakesInTheGraphNameTheirLine) {
   EXPECT_EQ(with(""), "accepted");

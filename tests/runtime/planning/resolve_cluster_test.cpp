@@ -137,6 +137,27 @@ TEST(ResolveCluster, MissingGpusAreNamedWithTheReason) {
   EXPECT_THAT(choice_error(settings), HasSubstr(gpus.why_none));
 }
 
+TEST(ResolveCluster, AutoDoesNotTakeTheCpuForGpusThatCannotBeUsed) {
+  const net::GpuReport refused{.names = {},
+                               .generations = {},
+                               .memory_bytes = {},
+                               .ids = {},
+                               .driver = "CUDA 13.0",
+                               .why_none = "it does not share its memory",
+                               .is_refused = true};
+  Settings settings;
+  settings.cluster.device = "auto";
+  try {
+    device_kind_among(settings, refused);
+    FAIL() << "a run on the CPU would be hundreds of times slower";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected cpu on this machine (it does "
+                                        "not share its memory)"));
+  }
+  settings.cluster.device = "cpu";
+  EXPECT_EQ(device_kind_among(settings, refused), "cpu");
+}
+
 TEST(ResolveCluster, ALinkBetweenHostsMayBeSilentForLongerThanAProcess) {
   Settings settings;
   settings.cluster.device = "cpu";

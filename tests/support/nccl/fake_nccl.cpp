@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -42,6 +43,7 @@ std::map<std::string, Group> groups;
 std::deque<Member> members; // addresses are stable, also after an abort
 std::map<const std::byte*, std::size_t> gpu_blocks;
 thread_local Member* last_member = nullptr;
+thread_local int last_error = 0; // of CUDA
 std::uint64_t next_id = 0;
 
 std::size_t size_of(int type) {
@@ -186,7 +188,12 @@ int cudaStreamDestroy(void*) {
 int cudaStreamQuery(void*) {
   const std::lock_guard lock(mutex);
   const Member* member = last_member;
-  return member == nullptr || member->group->done >= member->calls ? 0 : 600;
+  if (member == nullptr || member->group->done >= member->calls)
+    return 0;
+  return last_error = 600;
+}
+int cudaGetLastError() {
+  return std::exchange(last_error, 0);
 }
 int cudaPointerGetAttributes(int* kind, const void* pointer) {
   const std::lock_guard lock(mutex);
@@ -201,6 +208,11 @@ int cudaPointerGetAttributes(int* kind, const void* pointer) {
   return 0;
 }
 
+/// Returns how many groups have been made so far.
+std::uint64_t fake_nccl_groups() {
+  const std::lock_guard lock(mutex);
+  return next_id;
+}
 /// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {
   const std::lock_guard lock(mutex);

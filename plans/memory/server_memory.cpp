@@ -1,0 +1,54 @@
+#include "plans/memory/server_memory.hpp"
+
+namespace troupe::plans {
+
+namespace {
+
+/// Returns what one server of a call takes on its host.
+ServerBytes bytes_of_server(const ModelShape& shape, DType dtype,
+                            const Strategy& strategy, const BatchSizes& sizes) {
+  const auto parameters = num_parameters(shape);
+  const auto file = parameters * size_bytes(DType::f32);
+  return {.files = file,
+          .updating = strategy.tp * file,
+          .weights
+          = sizes.engine.serves_on_host ? parameters * size_bytes(dtype) : 0};
+}
+
+void add_server(const ServerBytes& one, ServerBytes& sum) {
+  sum.files += one.files;
+  sum.updating += one.updating;
+  sum.weights += one.weights;
+}
+
+} // namespace
+
+ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
+                         const std::map<std::string, ModelShape>& shapes,
+                         const std::map<std::string, DType>& dtypes,
+                         const BatchSizes& sizes) {
+  std::map<std::uint32_t, ServerBytes> by_node;
+  for (const auto& call : workflow.calls) {
+    const auto shape = shapes.find(call.role);
+    const auto placed = plan.calls.find(call.name);
+    if (!is_served(call, sizes) || shape == shapes.end()
+        || placed == plan.calls.end())
+      continue;
+    const auto dtype = dtypes.find(call.role);
+    const auto& devices = placed->second.devices;
+    const auto& strategy = placed->second.strategy;
+    const auto one = bytes_of_server(
+      shape->second, dtype == dtypes.end() ? DType::f32 : dtype->second,
+      strategy, sizes);
+    for (std::uint32_t i = 0; i < devices.size(); ++i)
+      if (coordinate_of(strategy, i).tp == 0)
+        add_server(one, by_node[plan.cluster.node_of(devices[i])]);
+  }
+  ServerBytes most;
+  for (const auto& [node, bytes] : by_node)
+    if (bytes.all() > most.all())
+      most = bytes;
+  return most;
+}
+
+} // namespace troupe::plans

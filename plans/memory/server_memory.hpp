@@ -1,0 +1,34 @@
+// Memory that servers of another program take on hosts (`rollout.engine`): the
+// file that a server reads a version of the weights from, the copies of it
+// while weights change, and on CPUs the server's own weights. What a server
+// takes besides, its cache first of all, is set by its own options.
+#pragma once
+
+#include "plans/memory/call_memory.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe::plans {
+
+/// Bytes in the memory of the host that needs most.
+struct ServerBytes {
+  std::uint64_t files = 0;    ///< whole models in fp32, one per server
+  std::uint64_t updating = 0; ///< beside them, in each rank of a server
+  std::uint64_t weights = 0;  ///< that servers compute with
+
+  std::uint64_t all() const {
+    return files + updating + weights;
+  }
+};
+
+/// Returns the bytes under `plan`; 0 if no server generates. A role without a
+/// shape counts as nothing. On devices with memory of their own, servers have
+/// their weights there.
+ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
+                         const std::map<std::string, ModelShape>& shapes,
+                         const std::map<std::string, DType>& dtypes,
+                         const BatchSizes& sizes);
+
+} // namespace troupe::plans

@@ -1,0 +1,200 @@
+// CUDA's runtime with the interface that cuda_runtime.hpp needs, for two
+// pretended GPUs: their memory is the host's. It keeps what a driver keeps per
+// thread (current device, last error) and per device (free memory, contexts,
+// kernels under way), and counts what a driver would punish: a block freed or
+// moved under a kernel. The host may touch a block only once it has been
+// zeroed. A shared library of its own, so that the program finds it in the
+// same way as the real one.
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace {
+
+constexpr int num_devices = 2;
+constexpr std::size_t device_bytes = std::size_t{64} << 20;
+constexpr int invalid_value = 1;
+constexpr int no_memory = 2;
+constexpr int invalid_device = 101;
+
+struct Block {
+  std::size_t size_bytes = 0;
+  int device = 0;
+  bool is_on_host = false;
+};
+
+struct Location {
+  int type;
+  int id;
+};
+
+struct State {
+  std::map<void*, Block> blocks;
+  std::set<std::pair<int, void*>> kernels; ///< under way: device, block
+  std::set<int> contexts;
+  int faults = 0;
+  int count_result = 0;
+  bool shares_memory = true;
+};
+
+std::mutex mutex;
+State state;
+thread_local int current = 0;
+thread_local int last_error = 0;
+
+int said(int result) {
+  if (result != 0)
+    last_error = result;
+  return result;
+}
+
+/// Makes the context of the current device, as most calls do.
+void use_device() {
+  state.contexts.insert(current);
+}
+
+bool is_in_use(void* data, int except_device) {
+  for (const auto& [device, block] : state.kernels)
+    if (block == data && device != except_device)
+      return true;
+  return false;
+}
+
+std::size_t free_bytes(int device) {
+  std::size_t free = device_bytes;
+  for (const auto& [data, block] : state.blocks)
+    if (block.device == device && !block.is_on_host)
+      free -= block.size_bytes;
+  return free;
+}
+
+} // namespace
+
+extern "C" {
+
+int cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+int cudaGetDeviceCount(int* count) {
+  *count = num_devices;
+  return said(state.count_result);
+}
+int cudaGetDeviceProperties(void* properties, int device) {
+  auto* bytes = static_cast<char*>(properties);
+  std::strcpy(bytes, device == 0 ? "first" : "second");
+  bytes[256] = static_cast<char>(device + 1); // its UUID
+  std::memcpy(bytes + 288, &device_bytes, sizeof device_bytes);
+  return 0;
+}
+int cudaDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : static_cast<int>(state.shares_memory);
+  return 0;
+}
+int cudaGetDevice(int* device) {
+  *device = current;
+  return 0;
+}
+int cudaSetDevice(int device) {
+  if (device < 0 || device >= num_devices)
+    return said(invalid_device);
+  current = device;
+  const std::lock_guard lock(mutex);
+  use_device(); // since CUDA 12
+  return 0;
+}
+int cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard lock(mutex);
+  use_device();
+  *free = free_bytes(current);
+  *total = device_bytes;
+  return 0;
+}
+/// Gives more than is free, as the driver does for managed memory, up to twice
+/// the device.
+int cudaMallocManaged(void** data, std::size_t size_bytes, unsigned) {
+  const std::lock_guard lock(mutex);
+  use_device();
+  if (size_bytes > 2 * device_bytes)
+    return said(no_memory);
+  *data = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+  state.blocks[*data] = {size_bytes, current, false};
+  return 0;
+}
+int cudaFree(void* data) {
+  const std::lock_guard lock(mutex);
+  const auto found = state.blocks.find(data);
+  if (found == state.blocks.end())
+    return said(invalid_value);
+  constexpr int none = -1;
+  state.faults += static_cast<int>(is_in_use(data, none));
+  ::munmap(data, found->second.size_bytes);
+  state.blocks.erase(found);
+  return 0;
+}
+int cudaMemsetAsync(void* data, int value, std::size_t size_bytes, void*) {
+  const std::lock_guard lock(mutex);
+  use_device();
+  ::mprotect(data, size_bytes, PROT_READ | PROT_WRITE);
+  std::memset(data, value, size_bytes);
+  state.kernels.emplace(current, data);
+  return 0;
+}
+int cudaMemPrefetchAsync(const void* data, std::size_t, Location to, unsigned,
+                         void*) {
+  const std::lock_guard lock(mutex);
+  use_device();
+  const auto found = state.blocks.find(const_cast<void*>(data));
+  if (found == state.blocks.end())
+    return said(invalid_value);
+  // Streams of other devices are not waited for.
+  state.faults += static_cast<int>(is_in_use(found->first, current));
+  found->second.is_on_host = to.type == 2;
+  return 0;
+}
+int cudaStreamSynchronize(void*) {
+  const std::lock_guard lock(mutex);
+  use_device();
+  std::erase_if(state.kernels,
+                [](const auto& kernel) { return kernel.first == current; });
+  return 0;
+}
+int cudaGetLastError() {
+  return std::exchange(last_error, 0);
+}
+const char* cudaGetErrorString(int) {
+  return "fake error";
+}
+
+/// Starts a kernel that uses the block, on the current device.
+void fake_cuda_kernel(void* data) {
+  const std::lock_guard lock(mutex);
+  state.kernels.emplace(current, data);
+}
+/// Returns how often a block was freed or moved under a kernel.
+int fake_cuda_faults() {
+  const std::lock_guard lock(mutex);
+  return state.faults;
+}
+/// Returns whether any thread has made the device's context.
+int fake_cuda_has_context(int device) {
+  const std::lock_guard lock(mutex);
+  return static_cast<int>(state.contexts.contains(device));
+}
+/// Begins anew, with devices that share their memory with the host or do not,
+/// and a driver that answers the first question with `count_result`.
+void fake_cuda_begin(int shares_memory, int count_result) {
+  const std::lock_guard lock(mutex);
+  state = {};
+  state.shares_memory = shares_memory != 0;
+  state.count_result = count_result;
+  current = 0;
+  last_error = 0;
+}
+}
