@@ -89,8 +89,10 @@ TEST(VllmJson, ALeastLengthIsOfAllTurnsAndAtMostTheLimit) {
   GenerateOptions options;
   options.min_new_tokens = 6;
   const auto least = [&](std::int64_t max_new_tokens, std::int64_t num_begun) {
-    const auto body = Json::parse(generate_body(
-      {.max_new_tokens = max_new_tokens, .num_begun = num_begun}, options));
+    ServerRequest request;
+    request.max_new_tokens = max_new_tokens;
+    request.num_begun = num_begun;
+    const auto body = Json::parse(generate_body(request, options));
     return body.at("sampling_params").value("min_tokens", 0);
   };
   EXPECT_EQ(least(9, 0), 6);
