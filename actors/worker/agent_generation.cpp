@@ -69,15 +69,10 @@ net::Rows rows_of_branch(SampleId sample, const models::RecordedBranch& branch,
 /// The sessions of one run, and the rows that they become.
 class LedByAgents {
 public:
-  LedByAgents(Shard& shard, const plans::Call& call, const net::Rows& rows,
-              const models::RunContext& context, std::int64_t most_tokens,
-              std::function<void(const net::Rows&)> on_ended)
+  LedByAgents(Shard& shard, const LedRun& run, std::int64_t most_tokens)
     : shard_(shard),
-      call_(call),
-      rows_(rows),
-      context_(context),
-      on_ended_(std::move(on_ended)),
-      ended_(rows.num_samples()) {
+      run_(run),
+      ended_(run.rows.num_samples()) {
     make_sessions(most_tokens);
   }
 
@@ -97,10 +92,7 @@ private:
   std::optional<float> reward_of(const models::SessionEnd& end) const;
 
   Shard& shard_;
-  const plans::Call& call_;
-  const net::Rows& rows_;
-  const models::RunContext& context_;
-  const std::function<void(const net::Rows&)> on_ended_;
+  const LedRun& run_;
   std::shared_ptr<models::TurnQueue> turns_
     = std::make_shared<models::TurnQueue>();
   std::vector<AgentTask> tasks_;
@@ -112,18 +104,20 @@ void LedByAgents::make_sessions(std::int64_t most_tokens) {
   WorkerContext& worker = *shard_.worker;
   const auto& tokenizer = worker.data.tokenizer();
   const auto model = std::make_shared<const AgentModel>(
-    AgentModel{.name = call_.role,
+    AgentModel{.name = run_.call.role,
                .tokenizer = tokenizer,
                .chat = chat_of(tokenizer),
                .stops = worker.run.settings.rollout.stop,
                .most_tokens = most_tokens});
   const auto& data
-    = call_.evaluates ? worker.data.evaluation() : worker.data.dataset();
+    = run_.call.evaluates ? worker.data.evaluation() : worker.data.dataset();
   const auto host = worker.agents;
-  for (const SampleId sample : rows_.samples)
+  for (const SampleId sample : run_.rows.samples)
     tasks_.push_back(
       {.sample = sample,
-       .row = data.text(worker.data.row_of(call_, context_.step, sample)).json,
+       .row
+       = data.text(worker.data.row_of(run_.call, run_.context.step, sample))
+           .json,
        .session = std::make_shared<AgentSession>(
          sample, model, turns_,
          [host](std::function<void()> job) { host->post(std::move(job)); })});
@@ -141,7 +135,7 @@ AgentProgramOptions LedByAgents::program_options() const {
           .log_folder = worker.run.folder.empty() ? worker.run.folder
                                                   : worker.run.folder / "logs",
           .log_name = fmt::format("agent_d{}", shard_.rank.value),
-          .progress = context_.progress};
+          .progress = run_.context.progress};
 }
 
 std::unique_ptr<AgentPrograms> LedByAgents::begin() {
@@ -165,7 +159,7 @@ std::unique_ptr<AgentPrograms> LedByAgents::begin() {
 models::RecordedBranch LedByAgents::branch_of(std::size_t i) const {
   if (auto branch = tasks_[i].session->record().last_branch())
     return *branch;
-  const auto prompt = prompt_of(rows_, i);
+  const auto prompt = prompt_of(run_.rows, i);
   return {.ids = {prompt.begin(), prompt.end()},
           .loss_mask = std::vector<std::uint8_t>(prompt.size()),
           .logprobs = std::vector<float>(prompt.size()),
@@ -176,9 +170,10 @@ models::RecordedBranch LedByAgents::branch_of(std::size_t i) const {
 /// does not write it.
 std::optional<float>
 LedByAgents::reward_of(const models::SessionEnd& end) const {
-  const bool writes = std::ranges::any_of(call_.writes, [&](const auto& key) {
-    return call_.argument(key) == "agent_rewards";
-  });
+  const bool writes
+    = std::ranges::any_of(run_.call.writes, [&](const auto& key) {
+        return run_.call.argument(key) == "agent_rewards";
+      });
   if (!writes)
     return std::nullopt;
   if (!end.failure.empty() || !end.reward)
@@ -194,19 +189,19 @@ void LedByAgents::end(std::size_t i, const models::SessionEnd& end) {
     if (settings.reward.kind == "agents" && settings.reward.on_error == "fail")
       throw FailureError(
         {.code = Errc::bad_input,
-         .who = fmt::format("agents.command in {} of step {}", call_.name,
-                            step_number(context_.step)),
+         .who = fmt::format("agents.command in {} of step {}", run_.call.name,
+                            step_number(run_.context.step)),
          .what = what,
          .cause = ""});
     log::actors.warn_file("agents.command: " + what);
   }
   ended_[i] = rows_of_branch(sample, branch_of(i), reward_of(end));
-  if (on_ended_)
-    on_ended_(ended_[i]);
+  if (run_.on_ended)
+    run_.on_ended(ended_[i]);
 }
 
 net::Rows LedByAgents::take() const {
-  return net::select(net::concat(ended_), rows_.samples);
+  return net::select(net::concat(ended_), run_.rows.samples);
 }
 
 } // namespace
@@ -215,25 +210,23 @@ bool is_led_by_agents(const plans::Call& call) {
   return call.fn == "generate" && call.user_actor;
 }
 
-net::Rows converse_with_agents(
-  Shard& shard, const plans::Call& call, const net::Rows& rows,
-  const models::GenerateOptions& options, models::RunContext& context,
-  const std::function<void(const net::Rows&)>& on_ended) {
+net::Rows converse_with_agents(Shard& shard, const LedRun& run) {
   const auto& settings = shard.worker->run.settings;
   const auto most_tokens = std::min<std::int64_t>(
-    std::int64_t{settings.data.max_prompt_tokens} + options.max_new_tokens,
+    std::int64_t{settings.data.max_prompt_tokens} + run.options.max_new_tokens,
     shard.worker->run.shapes.at(shard.replica.role).context_tokens());
-  auto own_options = options;
+  auto own_options = run.options;
   own_options.max_new_tokens = most_tokens - 1; // after the first token
-  const auto prompts = short_prompts(rows);
-  if (rows.samples.empty() || shard.where.tp != 0 || shard.where.pp != 0) {
-    shard.engine->converse(prompts, own_options, nullptr, context);
+  const auto prompts = short_prompts(run.rows);
+  if (!has_leaders(shard, run)) {
+    answer_turns(shard, run, prompts, own_options, nullptr);
     return {};
   }
-  LedByAgents led(shard, call, rows, context, most_tokens, on_ended);
+  make_ready(shard, run);
+  LedByAgents led(shard, run, most_tokens);
   const auto programs = led.begin();
   try {
-    shard.engine->converse(prompts, own_options, &led.turns(), context);
+    answer_turns(shard, run, prompts, own_options, &led.turns());
   } catch (const std::exception& error) {
     led.turns().fail(to_failure(error, "generation"));
     throw;

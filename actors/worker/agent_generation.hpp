@@ -4,27 +4,18 @@
 // only take part in the forward passes.
 #pragma once
 
-#include "actors/worker/shard_actor.hpp"
+#include "actors/worker/led_run.hpp"
 #include "models/rl/metric_sums.hpp"
-
-namespace troupe::models {
-struct GenerateOptions;
-} // namespace troupe::models
 
 namespace troupe::actors {
 
 /// Returns whether agents.command leads the call's samples.
 bool is_led_by_agents(const plans::Call& call);
 
-/// Runs the sessions of the rows to their end. Returns the rows that the call
-/// writes, by the key names of its function; none on devices that only take
-/// part. `on_ended`, if set, gets the rows of each as it ends, on another
-/// thread. Throws FailureError if a session failed and reward.on_error is
-/// fail.
-net::Rows converse_with_agents(
-  Shard& shard, const plans::Call& call, const net::Rows& rows,
-  const models::GenerateOptions& options, models::RunContext& context,
-  const std::function<void(const net::Rows&)>& on_ended);
+/// Runs the sessions to their end. Returns the rows that the call writes, by
+/// the key names of its function; none on devices that only take part. Throws
+/// FailureError if a session failed and reward.on_error is fail.
+net::Rows converse_with_agents(Shard& shard, const LedRun& run);
 
 /// Adds what metrics tell of the sessions that ended since.
 void add_agent_sums(WorkerContext& worker, models::MetricSums& sums);

@@ -93,30 +93,29 @@ as_rows(WorkerContext& worker, const UserEntry& user, const std::string& who,
 
 } // namespace
 
-net::Rows converse(Shard& shard, const UserEntry& user, const net::Rows& rows,
-                   const models::GenerateOptions& options,
-                   models::RunContext& context,
-                   const std::function<void(const net::Rows&)>& on_ended) {
-  if (rows.samples.empty() || shard.where.tp != 0 || shard.where.pp != 0) {
-    shard.engine->converse(rows, options, nullptr, context);
+net::Rows converse(Shard& shard, const UserEntry& user, const LedRun& run) {
+  if (!has_leaders(shard, run)) {
+    answer_turns(shard, run, run.rows, run.options, nullptr);
     return {};
   }
   WorkerContext& worker = *shard.worker;
-  const auto who = who_of(worker, user, context.step);
+  const auto step = run.context.step;
+  const auto who = who_of(worker, user, step);
+  make_ready(shard, run);
   auto& open = worker.user->conversations(user);
   const Conversations talk;
-  open.open(rows.samples, talk.turns);
+  open.open(run.rows.samples, talk.turns);
   begin(talk, *worker.user->pool(worker, user), who,
-        first_words(shard, context.step, user, rows, options),
-        as_rows(worker, user, who, on_ended));
+        first_words(shard, step, user, run.rows, run.options),
+        as_rows(worker, user, who, run.on_ended));
   try {
-    shard.engine->converse(rows, options, talk.turns.get(), context);
+    answer_turns(shard, run, run.rows, run.options, talk.turns.get());
   } catch (const std::exception& error) {
     talk.turns->fail(to_failure(error, who));
-    open.close(rows.samples);
+    open.close(run.rows.samples);
     throw;
   }
-  open.close(rows.samples);
+  open.close(run.rows.samples);
   return ended_rows(worker, user, std::move(*talk.samples), who);
 }
 

@@ -128,17 +128,18 @@ void make_responses(Shard& shard, const plans::Call& call,
     return replay_responses(shard, call, chunks, on_rows);
   auto context = run_context(shard, step);
   const auto options = options_of(worker, call);
-  if (const auto* user = find_user_entry(call.fn)) {
-    const auto on_ended = stream_of(shard.worker, call, step);
-    for (std::size_t i = 0; i < chunks.size(); ++i)
-      on_rows(i, converse(shard, *user, rows[i], options, context, on_ended));
-    return;
-  }
-  if (is_led_by_agents(call)) {
-    const auto on_ended = stream_of(shard.worker, call, step);
-    for (std::size_t i = 0; i < chunks.size(); ++i)
-      on_rows(i, converse_with_agents(shard, call, rows[i], options, context,
-                                      on_ended));
+  const auto* user = find_user_entry(call.fn);
+  if (user != nullptr || is_led_by_agents(call)) {
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const LedRun run{call,
+                       rows[i],
+                       options,
+                       context,
+                       chunks[i].order.version,
+                       stream_of(shard.worker, call, step)};
+      on_rows(i, user != nullptr ? converse(shard, *user, run)
+                                 : converse_with_agents(shard, run));
+    }
     return;
   }
   auto events = offering(shard, call, chunks);

@@ -105,6 +105,8 @@ models::ServerSpec server_spec(const Shard& shard, bool bf16) {
   return server;
 }
 
+} // namespace
+
 models::ServedGeneration& server_of(Shard& shard) {
   if (shard.served)
     return *shard.served;
@@ -119,8 +121,6 @@ models::ServedGeneration& server_of(Shard& shard) {
   shard.served = std::make_unique<models::ServedGeneration>(std::move(spec));
   return *shard.served;
 }
-
-} // namespace
 
 bool is_served(const Shard& shard, const plans::Call& call) {
   return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;

@@ -12,6 +12,9 @@ namespace troupe::actors {
 
 /// Returns whether a server generates the call's responses.
 bool is_served(const Shard& shard, const plans::Call& call);
+/// Returns the server of the shard's tensor-parallel group, made on first use;
+/// it is started when it first generates.
+models::ServedGeneration& server_of(Shard& shard);
 /// Generates with the server of the shard's tensor-parallel group, which is
 /// made on first use and started when it first generates. The group's first
 /// device has it; the others assist.

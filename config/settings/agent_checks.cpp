@@ -22,9 +22,6 @@ public:
 
   void check_generation() const {
     const auto& policy = settings_.algorithm.loss;
-    if (!settings_.rollout.engine.is_own())
-      fail("rollout.engine", "own with agents.command",
-           "'" + settings_.rollout.engine.kind + "'", "rollout.engine=own");
     if (policy.sampling_mask)
       fail("algorithm.sampling_mask", "false with agents.command", "true",
            "algorithm.sampling_mask=false");

@@ -18,19 +18,28 @@ void TurnQueue::ask(Turn turn, Done done) {
     if (!refused) {
       under_way_.emplace(turn.sample, std::move(done));
       asked_.push_back(std::move(turn));
+      arrived();
     }
   }
   if (refused)
-    return done(*refused);
-  came_.notify_one();
+    done(*refused);
 }
 
 void TurnQueue::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrived();
+}
+
+void TurnQueue::listen(std::function<void()> on_arrival) {
+  const std::lock_guard lock(mutex_);
+  on_arrival_ = std::move(on_arrival);
+}
+
+void TurnQueue::arrived() {
   came_.notify_one();
+  if (on_arrival_)
+    on_arrival_();
 }
 
 void TurnQueue::fail(const Failure& failure) {
@@ -40,8 +49,8 @@ void TurnQueue::fail(const Failure& failure) {
     if (!failure_)
       failure_ = failure;
     left = std::exchange(under_way_, {});
+    arrived();
   }
-  came_.notify_one();
   for (const auto& [sample, done] : left)
     done(failure);
 }

@@ -63,13 +63,20 @@ public:
   /// Waits until something has arrived, for at most `most`. Throws FailureError
   /// after fail().
   Intake take(std::chrono::milliseconds most);
+  /// Calls `on_arrival`, on any thread, whenever take() has something to return
+  /// or throw, until it is replaced; empty: nothing is called. It must not use
+  /// the queue.
+  void listen(std::function<void()> on_arrival);
   void end(SampleId sample, TurnEnd end);
 
 private:
   Done done_of(SampleId sample);
+  /// Tells the generator; the mutex is held.
+  void arrived();
 
   std::mutex mutex_;
   std::condition_variable came_;
+  std::function<void()> on_arrival_;
   std::vector<Turn> asked_;
   std::map<SampleId, Done> under_way_; ///< requested or being generated
   bool closed_ = false;

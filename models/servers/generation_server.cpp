@@ -161,14 +161,28 @@ void GenerationServer::generate(std::span<const ServerRequest> requests,
                                 const GenerateOptions& options,
                                 const RunContext& context,
                                 const OnAnswer& on_answer) {
-  std::vector<net::HttpCall> calls;
-  for (const auto& request : requests)
-    calls.push_back(generate_call(request, options));
-  http_.send_all(calls, limits_of(context, server_answers_within, connections_),
-                 [&](std::size_t i, const net::HttpReply& reply) {
-                   require_answer(reply, calls[i].target, context);
-                   on_answer(i, read_answer(reply.body));
-                 });
+  generate_coming(net::all_of(requests), options, context, on_answer);
+}
+
+void GenerationServer::generate_coming(
+  const net::Coming<ServerRequest>& requests, const GenerateOptions& options,
+  const RunContext& context, const OnAnswer& on_answer) {
+  std::string route; // of all
+  const auto take_calls = [&] {
+    const auto [come, closed] = requests.take();
+    net::Coming<net::HttpCall>::Intake calls{.requests = {}, .closed = closed};
+    for (const auto& request : come) {
+      calls.requests.push_back(generate_call(request, options));
+      route = calls.requests.back().target;
+    }
+    return calls;
+  };
+  http_.send_coming({.take = take_calls, .listen = requests.listen},
+                    limits_of(context, server_answers_within, connections_),
+                    [&](std::size_t i, const net::HttpReply& reply) {
+                      require_answer(reply, route, context);
+                      on_answer(i, read_answer(reply.body));
+                    });
 }
 
 } // namespace troupe::models

@@ -69,6 +69,10 @@ public:
   void generate(std::span<const ServerRequest> requests,
                 const GenerateOptions& options, const RunContext& context,
                 const OnAnswer& on_answer);
+  /// Does the same with requests that come meanwhile, until no more do.
+  void generate_coming(const net::Coming<ServerRequest>& requests,
+                       const GenerateOptions& options,
+                       const RunContext& context, const OnAnswer& on_answer);
 
 protected:
   /// Returns the body of the answer. Throws what a failed request means.

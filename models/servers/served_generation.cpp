@@ -9,6 +9,7 @@
 #include "models/parallel/parameters.hpp"
 #include "models/servers/make_server.hpp"
 #include "models/servers/served_samples.hpp"
+#include "models/servers/served_turns.hpp"
 
 #include <algorithm>
 
@@ -97,35 +98,61 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
   version_ = version;
 }
 
+void ServedGeneration::use_server(Engine& engine, const std::string& version,
+                                  RunContext& context,
+                                  const std::function<void()>& work) {
+  own_.compute(engine, version, context); // others wait for it in there
+  for (std::uint64_t restarts = 0;; ++restarts) {
+    try {
+      make_current(engine, version, context);
+      return work();
+    } catch (const FailureError& error) {
+      version_.reset();
+      // others that it works for may have lost peers of their own
+      if (error.failure().code != Errc::peer_lost
+          || error.failure().who != server_->name() || !server_->is_ours()
+          || restarts == most_restarts)
+        throw;
+      ++report_.restarts;
+      log::models.warn(std::string(error.what()) + "; starting it again");
+    }
+  }
+}
+
 void ServedGeneration::generate(Engine& engine, const std::string& version,
                                 std::span<const ResponseBatch> batches,
                                 const GenerateOptions& options,
                                 RunContext& context,
                                 const GenerateEvents& events) {
-  std::uint64_t restarts = 0;
-  own_.compute(engine, version, context); // others wait for it in there
+  own_.compute(engine, version, context); // also where there are no prompts
   ServedSamples samples(engine.shape(), batches, options, version, events);
-  for (;;) {
+  if (samples.open_requests().empty()) // no prompts here, or no room after them
+    return;
+  use_server(engine, version, context, [&] {
     const auto requests = samples.open_requests();
-    if (requests.empty()) // no prompts here, or no room after them
-      return;
-    try {
-      make_current(engine, version, context);
-      server_->generate(requests, options, context,
-                        [&](std::size_t i, ServerAnswer answer) {
-                          samples.take(requests[i], std::move(answer));
-                        });
-      return;
-    } catch (const FailureError& error) {
-      version_.reset();
-      if (error.failure().code != Errc::peer_lost || !server_->is_ours()
-          || restarts == most_restarts)
-        throw;
-      ++restarts;
-      ++report_.restarts;
-      log::models.warn(std::string(error.what()) + "; starting it again");
-    }
-  }
+    server_->generate(requests, options, context,
+                      [&](std::size_t i, ServerAnswer answer) {
+                        samples.take(requests[i], std::move(answer));
+                      });
+  });
+}
+
+void ServedGeneration::make_ready(Engine& engine, const std::string& version,
+                                  RunContext& context) {
+  use_server(engine, version, context, [] {});
+}
+
+void ServedGeneration::converse(Engine& engine, const std::string& version,
+                                const ResponseBatch& prompts,
+                                const GenerateOptions& options,
+                                RunContext& context, TurnQueue& turns) {
+  ServedTurns talks(engine.shape(), prompts, options, version, turns);
+  use_server(engine, version, context, [&] {
+    server_->generate_coming(talks.requests(), options, context,
+                             [&](std::size_t i, ServerAnswer answer) {
+                               talks.take(i, std::move(answer));
+                             });
+  });
 }
 
 void ServedGeneration::assist(Engine& engine, const std::string& version,

@@ -22,6 +22,7 @@
 namespace troupe::models {
 
 class Engine;
+class TurnQueue;
 
 struct ServedSpec {
   ServerSpec server;
@@ -52,6 +53,14 @@ public:
                 std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, RunContext& context,
                 const GenerateEvents& events);
+  /// Generates turns as Engine::converse does, until the queue is closed.
+  /// Throws as `generate`.
+  void converse(Engine& engine, const std::string& version,
+                const ResponseBatch& prompts, const GenerateOptions& options,
+                RunContext& context, TurnQueue& turns);
+  /// Brings the server to `version`, before those who ask it count their time.
+  void make_ready(Engine& engine, const std::string& version,
+                  RunContext& context);
   /// Does the part of a generation that a replica's other devices have in it:
   /// their part of the check. Each batch ends without rows here.
   void assist(Engine& engine, const std::string& version,
@@ -68,6 +77,10 @@ private:
   void take_weights(Engine& engine);
   void send_weights(const std::string& version, RunContext& context);
   void verify(RunContext& context);
+  /// Does `work` by a server that has `version`. If that is lost, starts it
+  /// again and has the rest of the work done.
+  void use_server(Engine& engine, const std::string& version,
+                  RunContext& context, const std::function<void()>& work);
 
   ServedSpec spec_;
   std::unique_ptr<GenerationServer> server_;

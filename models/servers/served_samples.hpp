@@ -4,7 +4,7 @@
 
 #include "models/generate/generate_events.hpp"
 #include "models/generate/sequences.hpp"
-#include "models/servers/server_request.hpp"
+#include "models/servers/answer_rules.hpp"
 
 #include <span>
 #include <string>
@@ -34,18 +34,11 @@ private:
     std::size_t last = 0;
     std::size_t num_open = 0;
   };
-  bool is_end(std::int32_t token) const;
-  void check_end(const internal::Sequence& sequence, const std::string& id,
-                 const ServerAnswer& answer) const;
-  void check_versions(const std::string& id, const ServerAnswer& answer) const;
-  void check(const internal::Sequence& sequence, const std::string& id,
-             const ServerAnswer& answer) const;
   void end_sample(std::size_t i);
   void end_batch(std::size_t batch);
 
-  const ModelShape& shape_;
   const GenerateOptions& options_;
-  const std::string& version_;
+  const AnswerRules rules_;
   const GenerateEvents& events_;
   std::vector<internal::Sequence> sequences_;
   std::vector<std::size_t> batch_of_; ///< by sequence

@@ -14,6 +14,9 @@ struct ServerRequest {
   std::string id; ///< for the server's log
   std::vector<std::int32_t> prompt_ids;
   std::int64_t max_new_tokens = 0;
+  /// Tokens at the end of the prompt that count as the response's already, for
+  /// the least number of new ones.
+  std::int64_t num_begun = 0;
   std::uint64_t seed = 0;
 };
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace troupe::models::vllm {
 
 namespace {
@@ -23,8 +25,11 @@ Json sampling_params(const ServerRequest& request,
                  {"ignore_eos", true}};
   if (!options.ignore_eos)
     params["stop_token_ids"] = options.stop_ids;
-  if (options.min_new_tokens > 0)
-    params["min_tokens"] = options.min_new_tokens;
+  // vLLM refuses more than max_tokens
+  if (const auto least = std::min(options.min_new_tokens - request.num_begun,
+                                  request.max_new_tokens);
+      least > 0)
+    params["min_tokens"] = least;
   add_filters(params, options);
   if (!options.greedy && options.repetition_penalty != 1)
     params["repetition_penalty"] = options.repetition_penalty;

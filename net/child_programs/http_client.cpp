@@ -4,11 +4,15 @@
 #include "net/base/defaults.hpp"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <exception>
+#include <iterator>
 
 namespace troupe::net {
 
@@ -18,47 +22,83 @@ namespace asio = boost::asio;
 
 using Hosts = asio::ip::tcp::resolver::results_type;
 
-/// The requests of one call, and the connections that carry them.
+/// The requests of one call, and the connections that carry them: each ends
+/// when no request waits, since a server may close one that is idle.
 class HttpRound {
 public:
-  HttpRound(const HttpUrl& url, const Hosts& hosts,
-            std::span<const HttpCall> calls, const HttpLimits& limits,
+  HttpRound(const HttpUrl& url, const Hosts& hosts, const HttpLimits& limits,
             const HttpClient::OnReply& on_reply)
     : url_(url),
       hosts_(hosts),
-      calls_(calls),
       limits_(limits),
       on_reply_(on_reply) {}
 
+  void take(Coming<HttpCall>::Intake intake) {
+    std::ranges::move(intake.requests, std::back_inserter(calls_));
+    closed_ = intake.closed;
+  }
+  /// Starts a connection for each request that has none, as limits allow.
+  void start_lanes(asio::io_context& io) {
+    for (; num_lanes_ < std::min(limits_.connections, num_open()); ++num_lanes_)
+      asio::co_spawn(io, lane(io), [](std::exception_ptr thrown) {
+        if (thrown)
+          std::rethrow_exception(thrown);
+      });
+  }
+  /// Returns the number of requests without a reply.
+  std::size_t num_open() const {
+    return calls_.size() - num_ended_;
+  }
+  bool ended() const {
+    return closed_ && num_open() == 0;
+  }
+
+private:
   asio::awaitable<void> lane(asio::io_context& io) {
     HttpConnection connection(io, url_, hosts_);
     while (next_ < calls_.size()) {
       const auto i = next_++;
       const auto reply = co_await connection.send(
-        calls_[i], HttpClock::now() + limits_.within);
+        std::move(calls_[i]), HttpClock::now() + limits_.within);
       ++num_ended_;
       on_reply_(i, reply);
     }
-  }
-  bool ended() const {
-    return num_ended_ == calls_.size();
+    --num_lanes_;
   }
 
-private:
   const HttpUrl& url_;
   const Hosts& hosts_;
-  std::span<const HttpCall> calls_;
   const HttpLimits& limits_;
   const HttpClient::OnReply& on_reply_;
+  std::deque<HttpCall> calls_; ///< those that were sent are empty
+  bool closed_ = false;
   std::size_t next_ = 0;
   std::size_t num_ended_ = 0;
+  std::size_t num_lanes_ = 0;
+};
+
+/// Wakes `io` when requests come, as long as it lives.
+class WakesFor {
+public:
+  WakesFor(const Coming<HttpCall>& calls, asio::io_context& io)
+    : calls_(calls) {
+    calls_.listen([&io] { asio::post(io, [] {}); });
+  }
+  ~WakesFor() {
+    calls_.listen({});
+  }
+  WakesFor(const WakesFor&) = delete;
+  WakesFor& operator=(const WakesFor&) = delete;
+
+private:
+  const Coming<HttpCall>& calls_;
 };
 
 } // namespace
 
-void HttpClient::send_all(std::span<const HttpCall> calls,
-                          const HttpLimits& limits,
-                          const OnReply& on_reply) const {
+void HttpClient::send_coming(const Coming<HttpCall>& calls,
+                             const HttpLimits& limits,
+                             const OnReply& on_reply) const {
   boost::system::error_code unknown;
   asio::io_context searching;
   const Hosts hosts
@@ -68,17 +108,17 @@ void HttpClient::send_all(std::span<const HttpCall> calls,
                         .who = name_,
                         .what = url_.host + ": " + unknown.message(),
                         .cause = ""});
-  HttpRound round(url_, hosts, calls, limits, on_reply);
-  asio::io_context io(1); // destroyed first: ends the lanes
-  const auto lanes = std::min(limits.connections, calls.size());
-  for (std::size_t lane = 0; lane < lanes; ++lane)
-    asio::co_spawn(io, round.lane(io), [](std::exception_ptr thrown) {
-      if (thrown)
-        std::rethrow_exception(thrown);
-    });
-  while (!round.ended()) {
+  HttpRound round(url_, hosts, limits, on_reply);
+  asio::io_context io(1); // destroyed before the round: ends the lanes
+  const auto waits = asio::make_work_guard(io); // also when nothing is sent
+  const WakesFor wakes(calls, io);
+  for (;;) {
+    round.take(calls.take());
+    round.start_lanes(io);
+    if (round.ended())
+      return;
     io.run_one_for(kLivenessSlice);
-    if (limits.progress != nullptr)
+    if (limits.progress != nullptr && round.num_open() > 0)
       limits.progress->fetch_add(1, std::memory_order_relaxed);
     if (limits.stop != nullptr && *limits.stop)
       throw FailureError({.code = Errc::aborted,
@@ -86,6 +126,12 @@ void HttpClient::send_all(std::span<const HttpCall> calls,
                           .what = "the run ended while it answered",
                           .cause = ""});
   }
+}
+
+void HttpClient::send_all(std::span<const HttpCall> calls,
+                          const HttpLimits& limits,
+                          const OnReply& on_reply) const {
+  send_coming(all_of(calls), limits, on_reply);
 }
 
 HttpReply HttpClient::send(const HttpCall& call,

@@ -11,8 +11,35 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace troupe::net {
+
+/// Requests that come while others are under way.
+template <class Request>
+struct Coming {
+  struct Intake {
+    std::vector<Request> requests;
+    bool closed = false; ///< no more will come
+  };
+  /// Returns what has come since its last call.
+  std::function<Intake()> take;
+  /// Takes what to call, on any thread, when something has come; then nothing,
+  /// after which it is not called any more.
+  std::function<void(std::function<void()> wake)> listen;
+};
+
+/// Returns a source that has these requests and gets no others.
+template <class Request>
+Coming<Request> all_of(std::span<const Request> requests) {
+  return {
+    .take =
+      [left = std::vector(requests.begin(), requests.end())]() mutable {
+        return typename Coming<Request>::Intake{std::exchange(left, {}), true};
+      },
+    .listen = [](const std::function<void()>&) {}};
+}
 
 struct HttpLimits {
   std::chrono::milliseconds within{0}; ///< of each request
@@ -37,6 +64,10 @@ public:
   /// bad_input if the host is unknown.
   void send_all(std::span<const HttpCall> calls, const HttpLimits& limits,
                 const OnReply& on_reply) const;
+  /// Does the same with requests that come meanwhile, until no more do; i
+  /// counts them in their order. What `calls` throws ends the round.
+  void send_coming(const Coming<HttpCall>& calls, const HttpLimits& limits,
+                   const OnReply& on_reply) const;
   HttpReply send(const HttpCall& call, const HttpLimits& limits) const;
 
   const HttpUrl& url() const {

@@ -24,9 +24,11 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (!context.servers || !generates(call))
     return "";
   const auto& strategy = placement.strategy;
-  if (call.user_actor)
-    return expectation("rollout.engine own with a call that an actor leads",
-                       "servers", "rollout.engine=own");
+  if (call.user_actor && strategy.tp > 1)
+    return expectation("a strategy of d with samples that others lead "
+                       "(rollout.engine)",
+                       to_string(strategy),
+                       fmt::format("d{}", placement.devices.size()));
   if (strategy.pp > 1 || cuts_weights(strategy))
     return expectation("a strategy of d and t (rollout.engine)",
                        to_string(strategy),

@@ -166,6 +166,57 @@ assert status == 200, text
         self.assertEqual({sample["score"] for sample in
                           self.samples("calculator")}, {0.25})
 
+    # -- servers -------------------------------------------------------------
+
+    def over_a_server(self, *overrides, fault=""):
+        """Three steps of the calculator over a stand-in of vLLM's server."""
+        self.environment |= {"VLLM_STAND_IN": fault,
+                             "VLLM_STAND_IN_COUNT": str(self.folder / "count")}
+        return self.agent("calculator", "run.steps=3", *self.served("tool_use"),
+                          *overrides)
+
+    def check_served(self, line):
+        """Log-probabilities are those of the step's weights, as our engine
+        computes them before the first turn, and as training does."""
+        self.assertLess(line["rollout/engine_logprob_gap"], 1e-4)
+        self.assertLess(line["training/rollout_probs_diff_mean"], 1e-4)
+        self.assertGreater(line["rollout/engine_update_gb"], 0)
+
+    def said_with(self, name):
+        return [(s["step"], s["sample"], s["sequence_ids"], s["score"])
+                for s in self.samples(name)]
+
+    def test_a_server_answers_the_turns_with_the_weights_of_each_version(self):
+        self.over_a_server()
+        lines = self.metrics("calculator")
+        self.assertEqual(max(lines), 3)
+        for line in lines.values():
+            self.check_served(line)
+            self.assertEqual((line["agents/failed"], line["agents/retries"],
+                              line["agents/unused_turns"]), (0, 0, 0))
+        self.assertGreater(max(line["agents/turns"] for line in lines.values()), 1)
+        told = re.compile(r"calc (\d+)\+(\d+)=(\d+)\n", re.A)
+        asked = 0
+        for sample in self.samples("calculator"):
+            tools = told.findall(sample["response"])
+            asked += len(tools)
+            for one, other, result in tools:
+                self.assertEqual(int(one) + int(other), int(result))
+            mask = sample["loss_mask"]
+            masked = sum(len(result) + 1 for _, _, result in tools)
+            self.assertEqual(mask[mask.index(1):].count(0), masked)
+        self.assertGreater(asked, 0)
+
+    def test_the_turns_that_a_dead_server_owes_are_asked_again(self):
+        self.over_a_server("run.steps=2")
+        self.assertGreater((self.folder / "count").stat().st_size, 9)
+        (self.folder / "count").unlink()
+        self.over_a_server("run.steps=2", "run.name=dies", fault="die_at:9")
+        lines = self.metrics("dies").values()
+        self.assertEqual(sum(line["rollout/engine_restarts"] for line in lines), 1)
+        self.assertEqual(sum(line["agents/failed"] for line in lines), 0)
+        self.assertEqual(self.said_with("dies"), self.said_with("calculator"))
+
     # -- failures ------------------------------------------------------------
 
     FAILS_ONCE = r"""

@@ -2,14 +2,16 @@
 between, and the model learns only from its own tokens (examples/tool_use)."""
 import json
 import re
+import shutil
 import subprocess
 import sys
 import unittest
 
-from support import BUILD, TINY, TROUPE, Case, read_rows, write_rows
+from support import BUILD, SOURCE, TINY, TROUPE, Case, read_rows, write_rows
 
 EXAMPLES = TINY.parent
 PROGRAMS = BUILD / "examples"
+STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
 
 
 class Talk(Case):
@@ -40,6 +42,24 @@ class Talk(Case):
         self.assertEqual(done.returncode, code,
                          f"{overrides}\n{done.stdout}\n{done.stderr}")
         return done
+
+    def served(self, example):
+        """Overrides for a stand-in of vLLM's server on one device. Servers get end
+        tokens, not texts: here "=" is one, after which the tool speaks."""
+        model = self.folder / "served"
+        if not model.exists():
+            shutil.copytree(self.folder / f"data/runs/{example}/latest/actor", model)
+            words = json.loads((model / "tokenizer.json").read_text())
+            file = model / "generation_config.json"
+            config = json.loads(file.read_text())
+            config["eos_token_id"] = [config["eos_token_id"],
+                                      words["model"]["vocab"]["="]]
+            file.write_text(json.dumps(config))
+        return [f"models.actor.path={model}", "rollout.stop=null",
+                "rollout.engine=vllm",
+                f"rollout.server_command={sys.executable} -B {STAND_IN}",
+                "data.batch_size=2", "plan=single", "cluster.devices_per_node=1",
+                "cluster.workers_per_node=1"]
 
     def samples(self, name):
         return read_rows(self.run_folder(name) / "samples.jsonl")
@@ -120,6 +140,23 @@ class ToolUse(Talk):
             self.assertEqual(len(right[step]), 64)
             self.assertAlmostEqual(line["tool/right"],
                                    sum(right[step]) / 64, places=5)
+
+    def test_a_server_answers_the_turns_of_an_actor(self):
+        self.tool_use("run.steps=2", *self.served("tool_use"))
+        for line in self.metrics("tool_use").values():
+            self.assertLess(line["rollout/engine_logprob_gap"], 1e-4)
+            self.assertGreater(line["rollout/engine_update_gb"], 0)
+        told = re.compile(r"calc (\d+)\+(\d+)=(\d+)\n", re.A)
+        asked = 0
+        for sample in self.samples("tool_use"):
+            tools = told.findall(sample["response"])
+            asked += len(tools)
+            for first, second, result in tools:
+                self.assertEqual(int(first) + int(second), int(result))
+            mask = sample["loss_mask"]
+            masked = sum(len(result) + 1 for _, _, result in tools)
+            self.assertEqual(mask[mask.index(1):].count(0), masked)
+        self.assertGreater(asked, 0)
 
     def test_first_conversations_are_scored_while_the_last_continue(self):
         self.tool_use("run.steps=1")

@@ -57,11 +57,18 @@ TEST(AgentChecks, WhatNobodyWouldReadIsRefused) {
               HasSubstr("agents.retries: expected a whole number >= 0"));
 }
 
+TEST(AgentChecks, ServersMayAnswerTheTurns) {
+  const std::vector<std::string> served{"agents.command=run",
+                                        "rollout.engine=vllm",
+                                        "rollout.server_command=serve"};
+  EXPECT_EQ(agent_error(served), "no error");
+  auto stops = served;
+  stops.push_back("rollout.stop=['x']");
+  EXPECT_THAT(agent_error(stops), HasSubstr("rollout.stop: expected no texts"));
+}
+
 TEST(AgentChecks, WhatProgramsCannotDoIsRefused) {
   const std::string command = "agents.command=run";
-  EXPECT_THAT(agent_error({command, "rollout.engine=vllm",
-                           "rollout.server_command=serve"}),
-              HasSubstr("rollout.engine: expected own with agents.command"));
   EXPECT_THAT(agent_error({command, "algorithm.routing_replay=true"}),
               HasSubstr("algorithm.routing_replay: expected false"));
   EXPECT_THAT(agent_error({command, "algorithm.sampling_mask=true",

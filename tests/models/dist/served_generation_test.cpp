@@ -8,11 +8,13 @@
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
 #include "tests/support/models/stand_in_servers.hpp"
+#include "tests/support/models/turns_support.hpp"
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace troupe::models {
 namespace {
@@ -56,15 +58,42 @@ protected:
                     }});
     return made;
   }
-  /// Returns the largest difference of the rows' log-probabilities from those
-  /// that the engine computes of the same tokens.
+  /// Leads the prompts over three turns each, at the engine's weights.
+  std::map<std::uint32_t, testing::Talk> converse(ServedGeneration& served) {
+    testing::Leader leader({{4, 5, 6}, {7, 8}, {4, 5, 6}}, 3);
+    leader.max_tokens = 4;
+    leader.begin();
+    served.converse(*engine, "1", {&prompts, StepId{1}, 40}, options, context,
+                    leader.queue());
+    return leader.talks();
+  }
+  static net::Rows
+  rows_of_talks(const std::map<std::uint32_t, testing::Talk>& talks) {
+    std::vector<net::Rows> rows;
+    for (const auto& [sample, talk] : talks) {
+      const std::vector lengths{static_cast<std::uint32_t>(talk.ids.size())};
+      auto& one = rows.emplace_back();
+      one.samples = {SampleId{sample}};
+      one.add(
+        net::make_column("sequence_ids", DType::i32, lengths, talk.ids.data()));
+      one.add(
+        net::make_column("loss_mask", DType::u8, lengths, talk.mask.data()));
+      one.add(net::make_column("logprobs", DType::f32, lengths,
+                               talk.logprobs.data()));
+    }
+    return net::concat(rows);
+  }
+  /// Returns the largest difference of the log-probabilities of the rows' own
+  /// tokens from those that the engine computes of them.
   double gap_of(const net::Rows& rows) {
     const auto ours = engine->infer("logprobs", rows, context);
     const auto here = ours.at("logprobs").as<float>();
     const auto there = rows.at("logprobs").as<float>();
+    const auto mask = rows.at("loss_mask").as<std::uint8_t>();
     double gap = 0;
     for (std::size_t i = 0; i < here.size(); ++i)
-      gap = std::max(gap, std::abs(double{here[i]} - double{there[i]}));
+      if (mask[i] != 0)
+        gap = std::max(gap, std::abs(double{here[i]} - double{there[i]}));
     return gap;
   }
   std::string failure_with(const std::string& fault) {
@@ -147,6 +176,45 @@ TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
     EXPECT_LT(gap_of(rows), 1e-4) << fault;
     EXPECT_EQ(served.take_report().restarts, 1U) << fault;
   }
+}
+
+TEST_F(ServedGenerationTest, ConversationsAreOfTheWeightsOfTheirVersion) {
+  ServedGeneration served(spec(""));
+  const auto talks = converse(served);
+  EXPECT_LT(gap_of(rows_of_talks(talks)), 1e-4);
+  for (const auto& [sample, talk] : talks)
+    EXPECT_EQ(talk.turns, 3) << sample;
+  EXPECT_LT(served.take_report().gap.value(), 1e-4);
+  ServedGeneration again(spec(""));
+  EXPECT_EQ(converse(again), talks);
+}
+
+TEST_F(ServedGenerationTest, TurnsThatADeadServerOwesAreAskedAgain) {
+  ServedGeneration alive(spec(""));
+  const auto talks = converse(alive);
+  for (const auto* fault : {"die_at:5", "error_then_die_at:5"}) {
+    std::filesystem::remove(folder / "count");
+    ServedGeneration served(spec(fault));
+    EXPECT_EQ(converse(served), talks) << fault;
+    EXPECT_EQ(served.take_report().restarts, 1U) << fault;
+  }
+}
+
+TEST_F(ServedGenerationTest, AConversationThatFailsIsNoLostServer) {
+  ServedGeneration served(spec(""));
+  TurnQueue turns;
+  turns.fail({.code = Errc::peer_lost,
+              .who = "tool",
+              .what = "it has ended",
+              .cause = ""});
+  try {
+    served.converse(*engine, "1", {&prompts, StepId{1}, 9}, options, context,
+                    turns);
+    FAIL() << "nothing was thrown";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().who, "tool");
+  }
+  EXPECT_EQ(served.take_report().restarts, 0U);
 }
 
 TEST_F(ServedGenerationTest, ADeviceWithoutPromptsStartsNoServer) {

@@ -37,6 +37,24 @@ std::map<std::uint32_t, Talk> talk(Generator& generator, Leader& leader,
   return leader.talks();
 }
 
+TEST(Turns, AListenerIsCalledForWhateverArrives) {
+  TurnQueue queue;
+  int calls = 0;
+  const auto take = [&] { return queue.take(std::chrono::milliseconds{0}); };
+  queue.listen([&] { ++calls; });
+  queue.ask({.sample = SampleId{1}, .ids = {4}}, [](const auto&) {});
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(take().turns.size(), 1U);
+  queue.close();
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(take().closed);
+  queue.fail({.code = Errc::bad_input, .who = "", .what = "", .cause = ""});
+  EXPECT_EQ(calls, 3);
+  queue.listen({});
+  queue.close();
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(Turns, BatchAndOrderDoNotChangeAConversation_I1_I2) {
   const SmallModel model;
   Generator generator(model.shape, model.weights);

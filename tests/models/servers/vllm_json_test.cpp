@@ -85,6 +85,22 @@ TEST(VllmJson, RequestsCarryTheOptionsOfTheRun) {
   EXPECT_FALSE(params.contains("top_p"));
 }
 
+TEST(VllmJson, ALeastLengthIsOfAllTurnsAndAtMostTheLimit) {
+  GenerateOptions options;
+  options.min_new_tokens = 6;
+  const auto least = [&](std::int64_t max_new_tokens, std::int64_t num_begun) {
+    ServerRequest request;
+    request.max_new_tokens = max_new_tokens;
+    request.num_begun = num_begun;
+    const auto body = Json::parse(generate_body(request, options));
+    return body.at("sampling_params").value("min_tokens", 0);
+  };
+  EXPECT_EQ(least(9, 0), 6);
+  EXPECT_EQ(least(9, 4), 2);
+  EXPECT_EQ(least(9, 6), 0);
+  EXPECT_EQ(least(3, 0), 3); // vLLM refuses more
+}
+
 TEST(VllmJson, GreedyRequestsHaveNoFilters) {
   GenerateOptions options;
   options.greedy = options.ignore_eos = true;

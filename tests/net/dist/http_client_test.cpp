@@ -12,10 +12,13 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace troupe::net {
 namespace {
@@ -105,6 +108,71 @@ TEST(HttpClient, EachRequestGetsItsOwnReply) {
   EXPECT_EQ(replies.size(), 20U);
   EXPECT_EQ(replies.at(7), "POST /7 b");
   EXPECT_LE(server.connections(), 3U); // kept between requests
+}
+
+/// Requests that a test adds while others are under way.
+struct ComingCalls {
+  Coming<HttpCall> source() {
+    return {.take =
+              [this] {
+                const std::lock_guard lock(mutex);
+                return std::exchange(come,
+                                     {.requests = {}, .closed = come.closed});
+              },
+            .listen =
+              [this](std::function<void()> told) {
+                const std::lock_guard lock(mutex);
+                wake = std::move(told);
+              }};
+  }
+  void add(const std::string& target, bool closed) {
+    const std::lock_guard lock(mutex);
+    come.requests.push_back({.target = target});
+    come.closed = closed;
+    if (wake)
+      wake();
+  }
+
+  std::mutex mutex;
+  Coming<HttpCall>::Intake come;
+  std::function<void()> wake;
+};
+
+TEST(HttpClient, RequestsMayComeWhileOthersAreUnderWay) {
+  const EchoServer server;
+  ComingCalls coming;
+  coming.add("/0", false);
+  coming.add("/silent", false);
+  std::thread other;
+  std::vector<std::string> replies(4);
+  server.client().send_coming(
+    coming.source(), {.within = 2s, .connections = 2},
+    [&](std::size_t i, const HttpReply& reply) {
+      replies[i] = reply.late() ? "late" : reply.body;
+      if (i == 0) // "/silent" still waits for its answer
+        other = std::thread([&] { coming.add("/2", false); });
+      if (i == 2)
+        coming.add("/3", true);
+      if (i == 3)
+        EXPECT_EQ(replies[1], "");
+    });
+  other.join();
+  EXPECT_THAT(replies, ::testing::ElementsAre("POST /0 ", "late", "POST /2 ",
+                                              "POST /3 "));
+  EXPECT_FALSE(coming.wake); // nobody is called any more
+}
+
+TEST(HttpClient, NothingIsSentUntilSomethingComes) {
+  const EchoServer server;
+  ComingCalls coming;
+  std::vector<std::string> replies;
+  std::thread other([&] { coming.add("/0", true); });
+  server.client().send_coming(coming.source(), {.within = 5s, .connections = 2},
+                              [&](std::size_t, const HttpReply& reply) {
+                                replies.push_back(reply.body);
+                              });
+  other.join();
+  EXPECT_THAT(replies, ::testing::ElementsAre("POST /0 "));
 }
 
 TEST(HttpClient, AGetHasNoBody) {

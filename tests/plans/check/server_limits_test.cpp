@@ -32,6 +32,13 @@ TEST(ServerLimits, AServersModelIsOnTensorParallelDevices) {
                         "(rollout.engine), got p2; try d2"));
 }
 
+TEST(ServerLimits, TheirTurnsMayBeLed) {
+  const auto led
+    = [](CheckCase& c) { c.workflow.calls.front().user_actor = true; };
+  EXPECT_EQ(served(0, "d2", led), "");
+  EXPECT_THAT(served(0, "t2", led), HasSubstr("got t2; try d2"));
+}
+
 TEST(ServerLimits, AServersDevicesAreInOneNode) {
   const auto with_nodes = [](CheckCase& c) {
     c.plan.cluster = {.nodes = 4, .devices_per_node = 1};
