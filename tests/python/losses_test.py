@@ -44,7 +44,8 @@ class PythonLosses(Case):
             "train", EXAMPLE / "grpo.yaml", f"run.name={name}", "run.steps=2",
             f"workflow={name}.yaml", "models.actor.path=data/base",
             "data.train=data/prompts.jsonl", "data.batch_size=4",
-            "rollout.max_new_tokens=12", "reward.rule=regex:e", *overrides,
+            "rollout.max_new_tokens=12", "reward.rule=null",
+            "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}", *overrides,
             code=code)
 
     def with_loss(self, text):
@@ -87,6 +88,7 @@ class PythonLosses(Case):
             self.grpo(name, self.trained_by(name))
             self.close(self.metrics(name), self.metrics("one"),
                        ["actor/loss", "actor/grad_norm", "actor/clipfrac"])
+        self.assertGreater(self.metrics("one")[2]["actor/grad_norm"], 0)
 
     def test_entropy_and_sums_over_sequences(self):
         graph = self.with_loss(
