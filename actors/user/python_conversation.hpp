@@ -14,7 +14,7 @@
 
 namespace troupe::actors {
 
-/// What the function does next.
+/// The next step of the function.
 struct PythonStep {
   enum class Kind : std::uint8_t {
     extend,    ///< it awaits a turn of the model

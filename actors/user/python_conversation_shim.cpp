@@ -46,7 +46,7 @@ def value_written(key, value):
     if not math.isfinite(number):
         raise TypeError(f"expected {key} to be a finite number, got {value!r:.80}")
     if kind == "f32":
-        struct.pack("f", number)
+        struct.pack("<f", number)  # raises where it would be infinite
         return number
     low, high = RANGES[kind]
     if number != int(number) or not low <= number <= high:
