@@ -1,9 +1,6 @@
-// The child processes of user-defined actors (troupe/process_pool.hpp): each
-// has an actor with a thread of its own, which waits for it.
-#include "config/base/error.hpp"
-#include "net/child_programs/line_programs.hpp"
+#include "actors/user/line_actor.hpp"
 
-#include "troupe/process_pool.hpp"
+#include "config/base/error.hpp"
 
 namespace troupe::detail {
 
@@ -12,6 +9,7 @@ namespace {
 struct LineState {
   static constexpr const char* name = "process";
   std::shared_ptr<net::LinePrograms> program;
+  std::shared_ptr<const std::atomic<bool>> stop;
 };
 
 caf::error failed(const std::string& what) {
@@ -19,8 +17,8 @@ caf::error failed(const std::string& what) {
 }
 
 /// Sends a line to the program; its next line is the reply.
-caf::result<std::string> reply_of(net::LinePrograms& program,
-                                  const std::string& command,
+caf::result<std::string> reply_of(const LineState& state,
+                                  const std::string& name,
                                   const std::string& line) {
   std::string said;
   std::string error;
@@ -31,37 +29,48 @@ caf::result<std::string> reply_of(net::LinePrograms& program,
   handler.on_loss
     = [&](std::size_t, net::LineLoss, const std::string& why) { error = why; };
   try {
-    program.run(std::vector{line}, handler, nullptr);
+    state.program->run(std::vector{line}, handler, state.stop.get());
   } catch (const FailureError& failure) {
     return failed(failure.what());
   }
   if (!error.empty())
-    return failed(command + ": " + error);
+    return failed(name + ": " + error);
   return said;
 }
 
-LineActor::behavior_type line_actor(LineActor::stateful_pointer<LineState> self,
-                                    const std::string& command,
-                                    std::chrono::milliseconds deadline) {
-  self->state.program
-    = std::make_shared<net::LinePrograms>(net::LineProgramOptions{
-      .name = command,
-      .argv = {"/bin/sh", "-c", "exec " + command},
-      .log_folder = {},
-      .deadline = {.silence = deadline, .setting = "deadline"},
-      .ready_line = {},
-    });
-  return {[=](line_atom, const std::string& line) {
-    return reply_of(*self->state.program, command, line);
+LineActor::behavior_type
+line_actor(LineActor::stateful_pointer<LineState> self,
+           const net::LineProgramOptions& options,
+           const std::shared_ptr<const std::atomic<bool>>& stop) {
+  self->state.program = std::make_shared<net::LinePrograms>(options);
+  self->state.stop = stop;
+  return {[self, name = options.name](line_atom, const std::string& line) {
+    return reply_of(self->state, name, line);
   }};
 }
 
 } // namespace
 
 LineActor spawn_line_actor(caf::actor_system& system,
+                           net::LineProgramOptions options,
+                           std::shared_ptr<const std::atomic<bool>> stop) {
+  return system.spawn<caf::detached>(line_actor, std::move(options),
+                                     std::move(stop));
+}
+
+LineActor spawn_line_actor(caf::actor_system& system,
                            const std::string& command,
                            std::chrono::milliseconds deadline) {
-  return system.spawn<caf::detached>(line_actor, command, deadline);
+  return spawn_line_actor(
+    system,
+    net::LineProgramOptions{
+      .name = command,
+      .argv = {"/bin/sh", "-c", "exec " + command},
+      .log_folder = {},
+      .deadline = {.silence = deadline, .setting = "deadline"},
+      .ready_line = {},
+    },
+    nullptr);
 }
 
 } // namespace troupe::detail

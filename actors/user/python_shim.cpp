@@ -1,6 +1,6 @@
 // The program of a process that computes a Python function.
+#include "actors/user/python_file.hpp"
 #include "actors/user/python_functions.hpp"
-#include "models/rewards/python_errors.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -8,29 +8,17 @@ namespace troupe::actors {
 
 namespace {
 
-// the last line on stderr becomes the error that users see
-constexpr const char* shim = R"python(
-import importlib.util, inspect, json, mmap, os, sys, traceback
-
-answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-os.dup2(2, 1)  # what the file prints is no answer
-file, name = sys.argv[1:3]
-about = json.loads(sys.argv[3])  # scope, reads, writes, carried
+constexpr const char* needs_numpy = R"python(
 try:
     import numpy
 except ImportError:
     sys.exit(f"{sys.executable} has no numpy, which Python functions get their "
              "values as; try pip install numpy")
-sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
-spec = importlib.util.spec_from_file_location("troupe_functions", file)
-module = importlib.util.module_from_spec(spec)
-sys.modules["troupe_functions"] = module
-spec.loader.exec_module(module)
-function = getattr(module, name, None)
-code = getattr(function, "__code__", None)
-here = f"{file}:{code.co_firstlineno}" if code else file
-if not callable(function):
-    sys.exit(f"{file} has no function {name}")
+)python";
+
+constexpr const char* shim = R"python(
+import inspect, mmap
+
 given = [key for key, _, _ in about["reads"]] + about["carried"]
 try:
     inspect.signature(function).bind(**dict.fromkeys(given))
@@ -167,15 +155,6 @@ for text in sys.stdin:
     print(json.dumps({"id": line["id"], **answer}), file=answers, flush=True)
 )python";
 
-nlohmann::json keys_json(const std::vector<KeyInfo>& keys) {
-  constexpr const char* types[] = {"f32", "i32", "u8", "text"};
-  auto list = nlohmann::json::array();
-  for (const auto& key : keys)
-    list.push_back({key.name, types[static_cast<std::size_t>(key.type)],
-                    key.per == Per::sample ? "sample" : "token"});
-  return list;
-}
-
 const char* scope_word(detail::UserKind kind) {
   if (kind == detail::UserKind::each)
     return "sample";
@@ -194,7 +173,7 @@ std::vector<std::string> python_function_command(const UserEntry& entry) {
                                 {"carried", std::move(carried)}};
   return {"python3",
           "-c",
-          models::python_errors() + shim,
+          python_file_loader(needs_numpy) + shim,
           entry.python->function.file,
           entry.python->function.name,
           about.dump()};

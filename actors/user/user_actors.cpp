@@ -1,5 +1,7 @@
 #include "actors/user/user_actors.hpp"
 
+#include "actors/user/python_conversation.hpp"
+#include "actors/user/python_leader.hpp"
 #include "actors/worker_base/worker_context.hpp"
 #include "plans/workflow/user_placement.hpp"
 
@@ -7,6 +9,33 @@
 #include <fmt/format.h>
 
 namespace troupe::actors {
+
+namespace {
+
+std::chrono::seconds timeout_of(const WorkerContext& worker) {
+  return std::chrono::seconds(worker.run.settings.cluster.own_actor_timeout_s);
+}
+
+/// Spawns the i-th leader in Python of a call.
+SampleActor spawn_leader_of(const WorkerContext& worker, const UserEntry& user,
+                            std::uint32_t i, const Spawn& spawn) {
+  net::LineProgramOptions process;
+  process.name
+    = fmt::format("{}_of_worker_{}", user.call.name, worker.worker.value);
+  if (i > 0)
+    process.name += fmt::format("_instance_{}", i + 1);
+  process.argv = python_conversation_command(user);
+  process.log_folder = worker.run.folder / "logs";
+  process.deadline
+    = {.silence = timeout_of(worker), .setting = "cluster.own_actor_timeout_s"};
+  process.ready_line = python_conversation_ready;
+  return spawn_python_leader(spawn.system, {.entry = &user,
+                                            .row = spawn.row,
+                                            .model = spawn.model,
+                                            .process = std::move(process)});
+}
+
+} // namespace
 
 UserActorPool::UserActorPool(caf::actor_system& system, DispatcherSetup setup,
                              detail::ModelActor model)
@@ -65,7 +94,10 @@ std::shared_ptr<const UserActorPool> UserActors::make(WorkerContext& worker,
                 .row = i == 0 ? user.actor.name
                               : fmt::format("{} {}", user.actor.name, i + 1),
                 .model = model};
-    user.actor.spawner(spawn);
+    if (user.python)
+      spawn.actor = spawn_leader_of(worker, user, i, spawn);
+    else
+      user.actor.spawner(spawn);
     instances.push_back(spawn.actor);
   }
   return std::make_shared<const UserActorPool>(
@@ -73,8 +105,7 @@ std::shared_ptr<const UserActorPool> UserActors::make(WorkerContext& worker,
     DispatcherSetup{
       .name = "samples of " + user.call.name,
       .instances = std::move(instances),
-      .timeout
-      = std::chrono::seconds(worker.run.settings.cluster.own_actor_timeout_s),
+      .timeout = timeout_of(worker),
       .model_is_asked
       = [talks = made.conversations] { return talks->turns_are_open(); },
       .on_progress = [progress = progress_] { ++*progress; }},

@@ -32,7 +32,8 @@ std::optional<KeyInfo> find_key(const std::vector<KeyInfo>& keys,
 std::optional<KeyInfo> written_by(const FileCall& writer,
                                   const std::string& key) {
   if (writer.python)
-    return find_key(writer.python->writes, key);
+    if (const auto found = find_key(writer.python->writes, key))
+      return found;
   const auto& word = word_in(writer, key);
   if (const auto* user = find_user_entry(writer.fn))
     if (const auto found = find_key(user->call.writes, word))
@@ -60,7 +61,10 @@ KeyInfo key_of(const WorkflowFile& file, const std::string& key,
   return *found;
 }
 
-UserKind kind_of(const PythonCall& python) {
+UserKind kind_of(const FileCall& call) {
+  const PythonCall& python = *call.python;
+  if (call.kind == "generate")
+    return UserKind::generate;
   if (python.scope == "batch")
     return UserKind::batch;
   return python.scope == "sample" ? UserKind::each : UserKind::groups;
@@ -70,7 +74,7 @@ UserEntry python_entry(const WorkflowFile& file, const FileCall& from) {
   const auto& place = file.places.at("calls." + from.name);
   UserEntry entry{.is_of_file = true};
   entry.call.name = from.name;
-  entry.call.kind = kind_of(*from.python);
+  entry.call.kind = kind_of(from);
   entry.call.writes = from.python->writes;
   for (const auto& key : from.reads) {
     auto info = key_of(file, key, "calls." + from.name + ".reads", place);
@@ -89,6 +93,8 @@ UserEntry python_entry(const WorkflowFile& file, const FileCall& from) {
   entry.python = PythonEntry{
     .function = python_function(from.fn),
     .processes = static_cast<std::uint32_t>(from.python->processes)};
+  if (entry.call.kind == UserKind::generate)
+    entry.actor.name = entry.python->function.name;
   return entry;
 }
 

@@ -12,7 +12,7 @@
 
 namespace troupe::actors {
 
-/// A function that child processes run.
+/// A function that child processes run, or with which they lead conversations.
 struct PythonEntry {
   PythonFunction function;
   std::uint32_t processes = 1;
@@ -22,7 +22,8 @@ struct UserEntry {
   detail::UserCall call;
   detail::UserActor actor = {}; ///< for a call with a user-defined actor
   std::vector<detail::UserMetric> metrics = {}; ///< for a metrics call
-  std::optional<PythonEntry> python = {};       ///< in place of call.function
+  /// In place of call.function, or of the actor's spawner.
+  std::optional<PythonEntry> python = {};
   bool is_of_file = false; ///< a workflow file's, not the program's
 };
 

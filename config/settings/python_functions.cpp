@@ -183,30 +183,63 @@ void read_python_loss(const YamlNode& node, const std::string& path,
                  nearest_word(call.python->mean_over, words));
 }
 
-/// A key of calls in Python, and their kind.
+/// Reads the rest of an actor that leads conversations: what it writes, one
+/// value per sample, beside what its generation writes.
+void read_leader(const YamlNode& node, const std::string& path,
+                 FileCall& call) {
+  for (const auto& key : call.reads)
+    if (key == "prompt_ids" || key == "response")
+      file_mistake(*node.find("reads"), path + ".reads",
+                   "what there is before the conversation, beside its prompt",
+                   "'" + key + "'",
+                   key == "response" ? "sample.response" : "prompt");
+  if (const YamlNode* processes = node.find("processes"))
+    read_processes(*processes, path + ".processes", *call.python);
+  call.writes = generated_keys();
+  const YamlNode* writes = node.find("writes");
+  if (writes == nullptr)
+    return;
+  read_python_writes(*writes, path + ".writes", *call.python);
+  for (const auto& key : call.python->writes) {
+    if (std::ranges::find(call.writes, key.name) != call.writes.end())
+      file_mistake(*writes, path + ".writes",
+                   "keys that neither the conversation nor this list has yet",
+                   "'" + key.name + "'", "leaving it out");
+    if (key.per == Per::token)
+      file_mistake(*writes, path + ".writes",
+                   "keys of one value per sample: number, integer, flag, text",
+                   "'" + key.name + "', of values per token", "");
+    call.writes.push_back(key.name);
+  }
+}
+
+/// A key of calls in Python, and their kinds.
 struct PythonKey {
   const char* key;
-  const char* kind;
+  std::vector<std::string> kinds;
+  const char* owner; ///< for messages
 };
 
 /// Refuses Python where it computes nothing, and its keys elsewhere.
 void check_python_kind(const YamlNode& node, const std::string& path,
                        const FileCall& call) {
   const bool is_python = is_python_function(call.fn);
-  if (is_python && call.kind != "function" && call.kind != "train")
+  if (is_python && call.kind == "infer")
     file_mistake(*node.find("fn"), path + ".fn", "code that the program has",
                  "'" + call.fn
                    + "', as Python computes functions and losses only",
                  "function: " + call.fn + " in a call of its own");
-  for (const auto& [key, kind] :
-       {PythonKey{"scope", "function"}, PythonKey{"processes", "function"},
-        PythonKey{"outputs", "train"}, PythonKey{"mean_over", "train"}})
+  for (const auto& [key, kinds, owner] :
+       {PythonKey{"scope", {"function"}, "function"},
+        PythonKey{"processes", {"function", "generate"}, "function"},
+        PythonKey{"outputs", {"train"}, "loss"},
+        PythonKey{"mean_over", {"train"}, "loss"}})
     if (const YamlNode* value = node.find(key);
-        value != nullptr && (!is_python || call.kind != kind)) {
-      const bool of_loss = std::string(kind) == "train";
+        value != nullptr
+        && (!is_python || std::ranges::find(kinds, call.kind) == kinds.end())) {
+      const bool of_loss = std::string(owner) == "loss";
       file_mistake(*value, path + "." + key,
-                   std::string("it in a Python ")
-                     + (of_loss ? "loss" : "function") + " only",
+                   std::string("it in a Python ") + owner + " only",
                    "it in a call of " + (call.fn.empty() ? call.kind : call.fn),
                    of_loss ? "fn: FILE.py:NAME" : "function: FILE.py:NAME");
     }
@@ -215,7 +248,7 @@ void check_python_kind(const YamlNode& node, const std::string& path,
 /// Returns the name that a line of Python defines; "": none.
 std::string defined_by(const std::string& line) {
   static const std::regex definition(
-    R"(^(?:def|class)\s+(\w+)|^(\w+)\s*(?::[^=]+)?=[^=])");
+    R"(^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*(?::[^=]+)?=[^=])");
   std::smatch found;
   if (!std::regex_search(line, found, definition))
     return "";
@@ -229,19 +262,26 @@ bool may_import(const std::string& line, const std::string& name) {
          && (std::regex_search(line, many) || line.find(name) != line.npos);
 }
 
-/// Returns the names that a file defines without indentation; nothing if it has
-/// `name`, or may have it from elsewhere.
-std::optional<std::vector<std::string>> names_without(std::istream& file,
-                                                      const std::string& name) {
-  std::vector<std::string> names;
+/// The names that a file defines without indentation.
+struct DefinedNames {
+  std::vector<std::string> names = {};
+  /// Has the name that is looked for, or may have it from elsewhere.
+  bool is_there = false;
+  std::string definition = {}; ///< its line, if it is a `def`
+};
+
+DefinedNames defined_names(std::istream& file, const std::string& name) {
+  static const std::regex function(R"(^(?:async\s+)?def\s)");
+  DefinedNames found;
   for (std::string line; std::getline(file, line);) {
     const auto defined = defined_by(line);
-    if (defined == name || may_import(line, name))
-      return std::nullopt;
+    found.is_there |= defined == name || may_import(line, name);
+    if (defined == name && std::regex_search(line, function))
+      found.definition = line;
     if (!defined.empty())
-      names.push_back(defined);
+      found.names.push_back(defined);
   }
-  return names;
+  return found;
 }
 
 } // namespace
@@ -274,6 +314,8 @@ void read_python_call(const YamlNode& node, const std::string& path,
   call.python = PythonCall{};
   if (call.kind == "train")
     read_python_loss(node, path, call);
+  else if (call.kind == "generate")
+    read_leader(node, path, call);
   else
     read_function(node, path, call);
 }
@@ -291,10 +333,19 @@ void check_python_function(const FileCall& call, const Place& place) {
   };
   if (!opened)
     refuse("a Python file", "'" + file + "', which cannot be read", "");
-  if (const auto names = names_without(opened, name))
+  const auto found = defined_names(opened, name);
+  if (!found.is_there)
     refuse("a function of " + file
-             + (names->empty() ? "" : " (" + join_or(*names) + ")"),
-           "'" + name + "'", nearest_word(name, *names));
+             + (found.names.empty() ? "" : " (" + join_or(found.names) + ")"),
+           "'" + name + "'", nearest_word(name, found.names));
+  const bool leads = call.kind == "generate";
+  if (!found.definition.empty()
+      && found.definition.starts_with("async") != leads)
+    refuse(leads ? "an async function, which leads a conversation"
+                 : "a function that is not async",
+           "'" + name + "'",
+           (leads ? "async def " : "def ") + name
+             + (leads ? "(model, sample):" : "(...):"));
 }
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 // Code of a workflow file that is written in Python: `function: FILE.py:NAME`,
-// and `fn: FILE.py:NAME` of a loss. A C++ function's types say what its keys
+// and `fn: FILE.py:NAME` of a loss, or of a generation whose conversations an
+// async function leads. A C++ function's types say what its keys
 // hold; here `writes` says it, and a table has the keys of built-in calls. The
 // file is read for its definitions and never run: planning starts no program of
 // the user's.
@@ -23,7 +24,7 @@ struct FileCall;
 struct PythonCall {
   std::string scope = "batch"; ///< of a function: sample | group | batch
   std::vector<KeyInfo> writes = {};
-  int processes = 1; ///< of a function, in each worker
+  int processes = 1; ///< of a function or a leader, in each worker
   /// Outputs of the model that a loss gets: logprobs, entropy, values, scores;
   /// empty: those of the role's head.
   std::vector<std::string> outputs = {};
@@ -50,7 +51,8 @@ void read_python_call(const YamlNode& node, const std::string& path,
                       FileCall& call);
 /// Returns the key of a call that names its code: function or fn.
 const char* code_key(const FileCall& call);
-/// Throws ConfigError unless the function's file is there and defines it.
+/// Throws ConfigError unless the function's file is there and defines it, async
+/// if it leads conversations.
 void check_python_function(const FileCall& call, const Place& place);
 
 } // namespace troupe

@@ -13,9 +13,6 @@ namespace {
 const std::vector<std::string> inferences
   = {"logprobs", "top_logprobs", "values", "scores"};
 
-const std::vector<std::string> generated
-  = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
-
 /// Keys that a generation gives if a file names them.
 const std::vector<std::string> all_generated
   = {"sequence_ids", "loss_mask", "logprobs",      "truncated",
@@ -147,7 +144,7 @@ void fill_in_call(FileCall& call, const YamlNode& node,
     if (call.reads.empty())
       call.reads = {"prompt_ids"};
     if (call.writes.empty())
-      call.writes = generated;
+      call.writes = generated_keys();
     check_written_words(call, node, path, all_generated);
   }
   if (call.fn.empty())
@@ -262,6 +259,12 @@ std::string meant_setting(const std::string& path,
     if (wanted(field))
       known.push_back(field.path);
   return nearest_key(path, known);
+}
+
+const std::vector<std::string>& generated_keys() {
+  static const std::vector<std::string> keys
+    = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
+  return keys;
 }
 
 FileCall read_file_call(const std::string& name, const YamlNode& node) {

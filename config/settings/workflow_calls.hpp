@@ -18,6 +18,8 @@ void check_file_keys(const YamlNode& node, const std::string& path,
 std::string meant_setting(const std::string& path,
                           bool (*wanted)(const Field&));
 
+/// Returns the keys that a generation writes unless a file names others.
+const std::vector<std::string>& generated_keys();
 FileCall read_file_call(const std::string& name, const YamlNode& node);
 /// Checks what is only visible in combination with other calls. Throws
 /// ConfigError.

@@ -59,6 +59,15 @@ class Workflow(Case):
             "reads": ["sequence_ids", "loss_mask", "keep"],
             "outputs": ["logprobs", "entropy"], "mean_over": "keep"})
 
+    def test_a_conversation_is_led_by_a_function_of_a_file(self):
+        text = (troupe.Workflow().role("actor", trained=True)
+                .converse("solve", "actor", self.functions.check,
+                          reads=["ground_truth"], writes={"asked": "number"},
+                          processes=2)).text()
+        self.assertEqual(read_yaml(text)["calls"]["solve"], {
+            "generate": "actor", "fn": "functions.py:check", "processes": 2,
+            "reads": ["ground_truth"], "writes": {"asked": "number"}})
+
     def test_the_program_plans_what_was_built(self):
         graph = (troupe.Workflow(settings=["rollout", "updates"])
                  .role("actor", trained=True).role("ref", like="actor")

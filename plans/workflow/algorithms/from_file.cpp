@@ -122,11 +122,17 @@ bool is_written(const WorkflowFile& file, const std::string& key) {
 }
 
 /// Adds what the file alone knows of a Python function: its scope, the tokens
-/// that a response is decoded from, and the `texts` of the data set's rows.
+/// that a response is decoded from or a conversation begins with, and the
+/// `texts` of the data set's rows.
 void add_python_part(Call& call, const FileCall& from, const WorkflowFile& file,
                      std::vector<std::string>& texts) {
-  call.scope = scope_of(*from.python);
   call.reads.clear();
+  if (from.kind == "generate") {
+    call.user_actor = true;
+    call.reads.emplace_back("prompt_ids");
+  } else {
+    call.scope = scope_of(*from.python);
+  }
   for (const auto& key : from.reads) {
     const bool is_decoded = key == "response" && !is_written(file, key);
     for (const auto& column :
@@ -239,7 +245,7 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
   for (const auto& from : file.calls) {
     auto& call = workflow.calls.emplace_back(call_of(from));
     if (from.python) {
-      if (from.kind == "function") // a loss reads just the keys that it lists
+      if (from.kind != "train") // a loss reads just the keys that it lists
         add_python_part(call, from, file, texts);
     } else if (const auto dot = from.fn.find('.'); dot != from.fn.npos) {
       const auto own = find_user(from.fn.substr(0, dot));

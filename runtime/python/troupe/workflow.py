@@ -71,6 +71,16 @@ class Workflow:
         """The role's responses to the prompts."""
         return self._add(self._calls, name, {"generate": role})
 
+    def converse(self, name: str, role: str, function: Callable[..., Any], *,
+                 reads: Keys | None = None, writes: Keys | None = None,
+                 processes: int = 1) -> Workflow:
+        """Conversations with the role, each led by an `async def f(model, sample)`.
+        `writes` has what it sets on the sample beside what `generate` writes."""
+        return self._add(self._calls, name, {
+            "generate": role, "fn": _place_of(function),
+            "processes": processes if processes != 1 else None,
+            **self._dataflow(reads, writes)})
+
     def infer(self, name: str, role: str, fn: str, *, reads: Keys | None = None,
               writes: Keys | None = None) -> Workflow:
         """`logprobs`, `top_logprobs`, `values` or `scores` of given sequences."""

@@ -62,6 +62,26 @@ TEST_F(FileEntries, KeysHoldWhatTheirWritersMakeOfThem) {
   EXPECT_EQ(two->python->processes, 3);
 }
 
+TEST_F(FileEntries, ALeaderOfConversationsIsAnActorOfItsGeneration) {
+  add("  talk: {generate: actor, fn: lead.py:talk, processes: 2, reads: "
+      "[prompt, level], writes: {asked: integer}}\n"
+      "  after: {function: lead.py:after, reads: [asked, logprobs], writes: "
+      "[z]}\n");
+  const auto* talk = find_user_entry("lead.py:talk");
+  ASSERT_NE(talk, nullptr);
+  EXPECT_EQ(talk->call.kind, detail::UserKind::generate);
+  EXPECT_EQ(talk->actor.name, "talk");
+  EXPECT_EQ(talk->python->processes, 2);
+  EXPECT_THAT(talk->call.reads,
+              ElementsAre(KeyInfo{"prompt", KeyType::text, Per::sample},
+                          KeyInfo{"level", KeyType::text, Per::sample}));
+  EXPECT_THAT(talk->call.writes,
+              ElementsAre(KeyInfo{"asked", KeyType::i32, Per::sample}));
+  EXPECT_THAT(find_user_entry("lead.py:after")->call.reads,
+              ElementsAre(KeyInfo{"asked", KeyType::i32, Per::sample},
+                          KeyInfo{"logprobs", KeyType::f32, Per::token}));
+}
+
 TEST_F(FileEntries, AnEqualEntryStaysWhereItIsAndAnotherReplacesIt) {
   const std::string call = "  same: {function: same.py:f, reads: [response], "
                            "writes: [";

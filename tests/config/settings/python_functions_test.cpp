@@ -135,6 +135,57 @@ TEST_F(PythonFunctionsTest, ALossHasOutputsAndWhatItIsAMeanOver) {
                         "FILE.py:NAME"));
 }
 
+TEST_F(PythonFunctionsTest, ALeaderWritesOneValuePerSampleBesideTheTokens) {
+  const auto call = read("{generate: actor, fn: f.py:g, processes: 2, reads: "
+                         "[prompt], writes: {asked: flag, note: text}}")
+                      .calls.front();
+  EXPECT_EQ(call.python->processes, 2);
+  EXPECT_THAT(call.reads, ElementsAre("prompt"));
+  EXPECT_THAT(call.writes, ElementsAre("sequence_ids", "loss_mask", "logprobs",
+                                       "truncated", "asked", "note"));
+  EXPECT_THAT(call.python->writes,
+              ElementsAre(KeyInfo{"asked", KeyType::u8, Per::sample},
+                          KeyInfo{"note", KeyType::text, Per::sample}));
+  EXPECT_EQ(read("{generate: actor, fn: f.py:g}").calls.front().writes.size(),
+            4U);
+  EXPECT_THAT(
+    refused("{generate: actor, fn: f.py:g, writes: [advantages]}"),
+    HasSubstr("graph.yaml:3: calls.check.writes: expected keys of one "
+              "value per sample: number, integer, flag, text, got "
+              "'advantages', of values per token"));
+  EXPECT_THAT(refused("{generate: actor, fn: f.py:g, writes: [logprobs]}"),
+              HasSubstr("calls.check.writes: expected keys that neither the "
+                        "conversation nor this list has yet, got 'logprobs'"));
+  EXPECT_THAT(refused("{generate: actor, fn: f.py:g, reads: [response]}"),
+              HasSubstr("calls.check.reads: expected what there is before the "
+                        "conversation, beside its prompt, got 'response'; try "
+                        "sample.response"));
+  EXPECT_THAT(refused("{generate: actor, fn: f.py:g, scope: sample}"),
+              HasSubstr("calls.check.scope: expected it in a Python function "
+                        "only"));
+}
+
+TEST_F(PythonFunctionsTest, ALeaderIsAsyncAndAFunctionIsNot) {
+  const auto path = (folder / "talk.py").string();
+  std::ofstream(path) << "async def solve(model, sample):\n  pass\n"
+                         "def plain(model, sample):\n  pass\n";
+  const auto refused_as = [&](const std::string& kind,
+                              const std::string& name) {
+    const FileCall call{
+      .name = "check", .kind = kind, .role = "", .fn = path + ":" + name};
+    return refused_by([&] { check_python_function(call, {"graph.yaml", 3}); });
+  };
+  EXPECT_EQ(refused_as("generate", "solve"), "accepted");
+  EXPECT_EQ(refused_as("function", "plain"), "accepted");
+  EXPECT_THAT(refused_as("generate", "plain"),
+              HasSubstr("graph.yaml:3: calls.check.fn: expected an async "
+                        "function, which leads a conversation, got 'plain'; "
+                        "try async def plain(model, sample):"));
+  EXPECT_THAT(refused_as("function", "solve"),
+              HasSubstr("calls.check.function: expected a function that is not "
+                        "async, got 'solve'"));
+}
+
 TEST_F(PythonFunctionsTest, AFunctionIsThatOfOneCall) {
   EXPECT_THAT(
     refused("{function: f.py:g, reads: [x], writes: [y]}\n"

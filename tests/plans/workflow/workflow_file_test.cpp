@@ -44,6 +44,23 @@ void expect_same(Workflow ours, const Workflow& theirs) {
   EXPECT_EQ(ours, theirs);
 }
 
+TEST(WorkflowFile, ALeaderInPythonIsAnActorOfItsGeneration) {
+  Settings settings;
+  settings.algorithm.kl_in = "none";
+  const auto workflow = from_file(
+    (support::source_folder() / "examples/tool_use/python/workflow.yaml")
+      .string(),
+    settings);
+  const auto& solve = workflow.call("solve");
+  EXPECT_EQ(solve.kind, CallKind::generate);
+  EXPECT_TRUE(solve.user_actor);
+  EXPECT_EQ(solve.fn, "examples/tool_use/python/conversations.py:solve");
+  EXPECT_THAT(solve.reads, ElementsAre("prompt_ids"));
+  EXPECT_THAT(solve.writes, ElementsAre("sequence_ids", "loss_mask", "logprobs",
+                                        "truncated", "asked"));
+  EXPECT_THAT(workflow.dataset_keys, ElementsAre("prompt_ids"));
+}
+
 TEST(WorkflowFile, BuiltInWorkflowsCanBeWrittenAsFiles) {
   Settings settings;
   expect_same(from_file(shipped("sft")), sft_workflow(settings));
