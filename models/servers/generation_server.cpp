@@ -20,6 +20,9 @@ constexpr auto server_ends_within = 10s;
 constexpr auto server_lives_after = 4s;
 /// The longest responses of large models on CPUs; an update is much shorter.
 constexpr auto server_answers_within = 30min;
+/// Of its answers, before it is asked whether it lives: one whose engine was
+/// killed may keep a request open for ever, and stay because of that.
+constexpr auto server_silent_for = 10s;
 
 [[noreturn]] void server_failed(Errc code, const std::string& who,
                                 const std::string& what,
@@ -33,7 +36,8 @@ net::HttpLimits limits_of(const RunContext& context,
   return {.within = within,
           .connections = connections,
           .stop = context.stop,
-          .progress = context.progress};
+          .progress = context.progress,
+          .on_silence = {}};
 }
 
 } // namespace
@@ -113,9 +117,33 @@ void GenerationServer::require_answer(const net::HttpReply& reply,
                   + "): " + error_sentence(reply.body));
 }
 
+/// Throws FailureError (peer_lost) if the server has died while a request to
+/// `route` is open. One that is slow to say how it is has not.
+void GenerationServer::require_life(const std::string& route,
+                                    const RunContext& context) {
+  const auto health = http_.send({.target = "/health", .is_get = true},
+                                 limits_of(context, server_health_within));
+  if (health.answered() || health.late())
+    return;
+  auto why = why_dead(context);
+  if (why.empty() && health.error)
+    why = "it takes no connections: " + health.text();
+  if (!why.empty())
+    server_failed(Errc::peer_lost, name(), "it died during " + route, why);
+}
+
+net::HttpLimits GenerationServer::answer_limits(const std::string& route,
+                                                const RunContext& context,
+                                                std::size_t connections) {
+  auto limits = limits_of(context, server_answers_within, connections);
+  limits.on_silence = [&] { require_life(route, context); };
+  limits.silence = server_silent_for;
+  return limits;
+}
+
 std::string GenerationServer::ask(const net::HttpCall& call,
                                   const RunContext& context) {
-  auto reply = http_.send(call, limits_of(context, server_answers_within));
+  auto reply = http_.send(call, answer_limits(call.target, context, 1));
   require_answer(reply, call.target, context);
   return std::move(reply.body);
 }
@@ -178,7 +206,7 @@ void GenerationServer::generate_coming(
     return calls;
   };
   http_.send_coming({.take = take_calls, .listen = requests.listen},
-                    limits_of(context, server_answers_within, connections_),
+                    answer_limits(route, context, connections_),
                     [&](std::size_t i, const net::HttpReply& reply) {
                       require_answer(reply, route, context);
                       on_answer(i, read_answer(reply.body));

@@ -106,6 +106,12 @@ private:
   void require_answer(const net::HttpReply& reply, const std::string& route,
                       const RunContext& context);
   std::string why_dead(const RunContext& context);
+  void require_life(const std::string& route, const RunContext& context);
+  /// Returns the limits of requests whose server is watched while they are
+  /// open; `route` and `context` must outlive them.
+  net::HttpLimits answer_limits(const std::string& route,
+                                const RunContext& context,
+                                std::size_t connections);
 
   net::HttpClient http_;
   std::size_t connections_;

@@ -49,6 +49,9 @@ public:
   std::size_t num_open() const {
     return calls_.size() - num_ended_;
   }
+  std::size_t num_ended() const {
+    return num_ended_;
+  }
   bool ended() const {
     return closed_ && num_open() == 0;
   }
@@ -75,6 +78,29 @@ private:
   std::size_t next_ = 0;
   std::size_t num_ended_ = 0;
   std::size_t num_lanes_ = 0;
+};
+
+/// The time since the last reply, and whom it concerns.
+class Silence {
+public:
+  explicit Silence(const HttpLimits& limits) : limits_(limits) {}
+
+  void look(std::size_t num_ended, std::size_t num_open) {
+    const auto now = HttpClock::now();
+    if (num_ended != num_ended_ || num_open == 0) {
+      num_ended_ = num_ended;
+      since_ = now;
+    }
+    if (!limits_.on_silence || now - since_ < limits_.silence)
+      return;
+    limits_.on_silence();
+    since_ = HttpClock::now();
+  }
+
+private:
+  const HttpLimits& limits_;
+  std::size_t num_ended_ = 0;
+  HttpClock::time_point since_ = HttpClock::now();
 };
 
 /// Wakes `io` when requests come, as long as it lives.
@@ -112,12 +138,14 @@ void HttpClient::send_coming(const Coming<HttpCall>& calls,
   asio::io_context io(1); // destroyed before the round: ends the lanes
   const auto waits = asio::make_work_guard(io); // also when nothing is sent
   const WakesFor wakes(calls, io);
+  Silence silence(limits);
   for (;;) {
     round.take(calls.take());
     round.start_lanes(io);
     if (round.ended())
       return;
     io.run_one_for(kLivenessSlice);
+    silence.look(round.num_ended(), round.num_open());
     if (limits.progress != nullptr && round.num_open() > 0)
       limits.progress->fetch_add(1, std::memory_order_relaxed);
     if (limits.stop != nullptr && *limits.stop)

@@ -47,6 +47,10 @@ struct HttpLimits {
   const std::atomic<bool>* stop = nullptr;
   /// Counts while requests are within their limits; null: nobody looks.
   std::atomic<std::uint64_t>* progress = nullptr;
+  /// Is called whenever no reply has come for as long as `silence`, between
+  /// replies; what it throws ends the round. It may send requests.
+  std::function<void()> on_silence = {};
+  std::chrono::milliseconds silence{0};
 };
 
 class HttpClient {

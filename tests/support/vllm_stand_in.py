@@ -10,7 +10,8 @@ environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
 drop_tensor at the first update, left_open (paused in an update, as an earlier run
 left it), old_weights, wrong_logprobs, wrong_version, no_version, slow; at the
 NUMBERth generation die_at, error_then_die_at (an error, and the end later) and
-sick_at (errors from then on, though it lives)."""
+sick_at (errors from then on, though it lives), mute_at (the same, and this one is
+never answered)."""
 import hashlib
 import http.server
 import json
@@ -247,7 +248,10 @@ class Server:
         if self.fault == "error_then_die_at" and count == self.fault_at:
             threading.Timer(0.5, os._exit, [9]).start()
             raise RuntimeError("EngineCore encountered an issue")
-        self.sick |= self.fault == "sick_at" and count == self.fault_at
+        strikes = count == self.fault_at
+        self.sick |= self.fault in ("sick_at", "mute_at") and strikes
+        if self.fault == "mute_at" and strikes:
+            threading.Event().wait()
         if self.sick:
             raise RuntimeError("EngineCore encountered an issue")
 
