@@ -20,8 +20,8 @@ constexpr auto server_ends_within = 10s;
 constexpr auto server_lives_after = 4s;
 /// The longest responses of large models on CPUs; an update is much shorter.
 constexpr auto server_answers_within = 30min;
-/// Of its answers, before it is asked whether it lives: one whose engine was
-/// killed may keep a request open for ever, and stay because of that.
+/// The time without a reply after which a server is asked whether it lives: one
+/// whose engine was killed may keep a request open for ever, and so not end.
 constexpr auto server_silent_for = 10s;
 
 [[noreturn]] void server_failed(Errc code, const std::string& who,

@@ -168,8 +168,8 @@ TEST_F(ServedGenerationTest, ADeviceThatAssistsStartsNoServer) {
 
 TEST_F(ServedGenerationTest, AServerThatDiesIsStartedAgainForWhatItOwes) {
   // at once; after an error, as vLLM when its engine was killed; not at all
-  for (const auto* fault : {"die_at:3", "error_then_die_at:3", "sick_at:3",
-                            "mute_at:3"}) {
+  for (const auto* fault :
+       {"die_at:3", "error_then_die_at:3", "sick_at:3", "mute_at:3"}) {
     std::filesystem::remove(folder / "count");
     ServedGeneration served(spec(fault));
     const auto rows = generate(served, "1");
