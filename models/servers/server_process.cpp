@@ -50,6 +50,7 @@ void ServerProcess::note_memory() {
 }
 
 void ServerProcess::end() {
+  note_memory(); // of processes that live on after a killed one
   pool_.stop_all(server_ends_when_asked);
   memory_.remove();
   group_ = 0;
