@@ -2,11 +2,16 @@
 
 #include "models/servers/vllm_json.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 namespace troupe::models {
 
 namespace {
+
+/// Prompts that are fed at once, in tokens: several of most runs.
+constexpr std::int64_t least_batched_tokens = 4096;
 
 std::string before_in_path(const std::filesystem::path& folder) {
   const char* path = std::getenv("PYTHONPATH");
@@ -34,6 +39,11 @@ ServerProgram vllm_program(const ServerStart& start) {
     add({"--tensor-parallel-size", std::to_string(start.tp)});
   if (start.sampled_logprobs)
     add({"--logprobs-mode", "processed_logprobs"});
+  // a seeded request whose prompt is fed in parts kills vLLM 0.32 on CPUs
+  if (start.on_cpu
+      && start.command.find("chunked-prefill") == std::string::npos)
+    add({"--no-enable-chunked-prefill", "--max-num-batched-tokens",
+         std::to_string(std::max(start.most_tokens, least_batched_tokens))});
   add({"--enable-scale-out"}); // for /inference/v1/generate
   program.environment = {{"PYTHONPATH", before_in_path(start.plugin)},
                          {"VLLM_SERVER_DEV_MODE", "1"}, // for /pause

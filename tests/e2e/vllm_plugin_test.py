@@ -39,8 +39,24 @@ class Base:
         return self.update_info_cls(**info)
 
 
+class Embedding:
+    """A layer of vLLM whose product uses a copy of its weights, packed when these
+    were loaded."""
+    weight = packed = None
+
+    def __init__(self):
+        self.quant_method = types.SimpleNamespace(
+            process_weights_after_loading=lambda layer: setattr(
+                layer, "packed", layer.weight))
+
+
+class Head(Embedding):
+    pass
+
+
 def load_plugin():
     loaded, reload = [], "vllm.model_executor.model_loader.reload"
+    embeddings = "vllm.model_executor.layers.vocab_parallel_embedding"
     torch = types.SimpleNamespace(
         float32="f32", bfloat16="bf16", float16="f16", uint8="u8",
         empty=lambda shape, dtype: Tensor(shape))
@@ -50,6 +66,8 @@ def load_plugin():
     modules = {
         "torch": torch, "vllm": types.SimpleNamespace(),
         "vllm.distributed.weight_transfer.base": base,
+        embeddings: types.SimpleNamespace(
+            VocabParallelEmbedding=Embedding, ParallelLMHead=Head),
         reload: types.SimpleNamespace(
             initialize_layerwise_reload=lambda model: None,
             finalize_layerwise_reload=lambda model, config: None)}
@@ -86,10 +104,16 @@ class Plugin(unittest.TestCase):
         engine.model_config = types.SimpleNamespace(
             model=str(self.path),
             hf_text_config=types.SimpleNamespace(tie_word_embeddings=tied))
+        self.parts = [Embedding(), Head()]
         engine.model = types.SimpleNamespace(
-            load_weights=lambda tensors: self.loaded.extend(tensors))
+            modules=lambda: self.parts, load_weights=self.load)
         engine.init_transfer_engine(None)
         return engine
+
+    def load(self, tensors):
+        """As vLLM: what is tied to the embedding is passed over."""
+        self.loaded.extend(tensors)
+        self.parts[0].weight = len(self.loaded)
 
     def update(self, engine, tensors, damage=False):
         """Sends {name: shape}, the values of tensor i being bytes i; the names
@@ -147,6 +171,13 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.update(self.engine(stored, tied=True), sent), list(sent))
         with self.assertRaisesRegex(ValueError, "lm_head.weight: missing"):
             self.update(self.engine(stored), sent)
+
+    def test_a_head_that_is_tied_computes_with_the_new_weights(self):
+        tied = {"model.embed_tokens.weight": [3, 4]}
+        self.update(self.engine(tied, tied=True), tied)
+        embedding, head = self.parts
+        self.assertIsNotNone(embedding.weight)
+        self.assertEqual((head.weight, head.packed), (embedding.weight,) * 2)
 
     def test_what_our_models_ignore_is_not_needed(self):
         stored = {"model.layers.0.mlp.up_proj.weight": [2, 2],

@@ -75,14 +75,28 @@ def needed_names(stored, tied):
             and "multi_modal_projector." not in name}
 
 
+def pack_tied_heads(model):
+    """Packs heads that share the embedding's weights anew. A reload passes over layers
+    without weights of their own, and on CPUs a head computes with a packed copy."""
+    from vllm.model_executor.layers.vocab_parallel_embedding import (
+        ParallelLMHead, VocabParallelEmbedding)
+    parts = [part for part in model.modules()
+             if isinstance(part, VocabParallelEmbedding)]
+    heads = [part for part in parts if isinstance(part, ParallelLMHead)]
+    for embedding in [part for part in parts if part not in heads][:1]:
+        for head in heads:
+            head.weight = embedding.weight
+            head.quant_method.process_weights_after_loading(head)
+
+
 class ShmEngine(WeightTransferEngine[Init, Update]):
     init_info_cls, update_info_cls = Init, Update
 
     def init_transfer_engine(self, init_info):
         self.stored = checkpoint_shapes(self.model_config.model)
         config = self.model_config.hf_text_config
-        self.needed = needed_names(
-            self.stored, getattr(config, "tie_word_embeddings", False))
+        self.tied = getattr(config, "tie_word_embeddings", False)
+        self.needed = needed_names(self.stored, self.tied)
         self.forget()
 
     def forget(self):
@@ -130,6 +144,8 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
         initialize_layerwise_reload(self.model)
         self.model.load_weights(iter(self.tensors.items()))
         finalize_layerwise_reload(self.model, self.model_config)
+        if self.tied:
+            pack_tied_heads(self.model)
         self.forget()
 
     def shutdown(self):

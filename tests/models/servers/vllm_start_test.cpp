@@ -44,6 +44,21 @@ TEST(VllmStart, OurOptionsComeAfterTheUsersCommand) {
               Contains(Pair("PYTHONPATH", StartsWith("runs/x/servers/0"))));
 }
 
+TEST(VllmStart, PromptsAreFedWholeOnCpusUnlessTheCommandSaysHow) {
+  auto start = tiny_start();
+  EXPECT_THAT(vllm_program(start).argv, Contains("--no-enable-chunked-prefill"));
+  EXPECT_EQ(option(vllm_program(start), "--max-num-batched-tokens"), "4096");
+  start.most_tokens = 9000;
+  EXPECT_EQ(option(vllm_program(start), "--max-num-batched-tokens"), "9000");
+  start.command += " --enable-chunked-prefill";
+  EXPECT_THAT(vllm_program(start).argv,
+              Not(Contains("--no-enable-chunked-prefill")));
+  start = tiny_start();
+  start.on_cpu = false;
+  EXPECT_THAT(vllm_program(start).argv,
+              Not(Contains("--no-enable-chunked-prefill")));
+}
+
 TEST(VllmStart, LogprobsAreProcessedOnlyWhereTheRunWantsSampledOnes) {
   auto start = tiny_start();
   EXPECT_EQ(option(vllm_program(start), "--logprobs-mode"), "");
