@@ -46,7 +46,8 @@ TEST(VllmStart, OurOptionsComeAfterTheUsersCommand) {
 
 TEST(VllmStart, PromptsAreFedWholeOnCpusUnlessTheCommandSaysHow) {
   auto start = tiny_start();
-  EXPECT_THAT(vllm_program(start).argv, Contains("--no-enable-chunked-prefill"));
+  EXPECT_THAT(vllm_program(start).argv,
+              Contains("--no-enable-chunked-prefill"));
   EXPECT_EQ(option(vllm_program(start), "--max-num-batched-tokens"), "4096");
   start.most_tokens = 9000;
   EXPECT_EQ(option(vllm_program(start), "--max-num-batched-tokens"), "9000");
