@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# An environment with Weights & Biases and MLflow for their tests: .deps/trackers,
-# 210 MB. Does nothing the second time.
+# An environment with the packages of tests/python/NAME.txt for the tests that run
+# beside them: .deps/NAME. Does nothing the second time.
+#
+#   tests/python/packages.sh trackers|environments
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-folder=.deps/trackers wanted=tests/python/trackers.txt
+folder=.deps/$1 wanted=tests/python/$1.txt
 cmp -s "$wanted" "$folder/wanted.txt" && exit
-echo "trackers: installing $wanted into $folder (210 MB)"
+echo "$1: installing $wanted into $folder"
 rm -rf "$folder"
 # Debian's venv has no pip of its own without another package
 python3 -m venv --without-pip "$folder"
