@@ -1,7 +1,7 @@
 // Python functions and metrics of a workflow file as entries of the table that
 // user-defined C++ functions are in: all that follows (cutting a batch, traces,
 // carried values, samples.jsonl) is the same for both; likewise its losses.
-// What a key holds is found here: by who writes it, or by its name.
+// Finds what a key holds: by who writes it, or by its name.
 #pragma once
 
 #include "config/settings/workflow_file.hpp"

@@ -7,28 +7,18 @@ namespace troupe::models {
 namespace {
 
 // the last line on stderr becomes the error that users see
-constexpr const char* loss_shim = R"python(
-import importlib.util, inspect, json, math, mmap, os, sys, traceback
+constexpr const char* needs_torch = R"python(
+import inspect, math, mmap
 
-answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-os.dup2(2, 1)  # what the file prints is no answer
-file, name = sys.argv[1:3]
 try:
     import torch
 except ImportError as error:
     sys.exit(f"{sys.executable} cannot import torch, which losses in Python need "
              f"({error}); try pip install torch")
 torch.set_num_threads(1)  # the device's own threads compute beside it
-sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
-spec = importlib.util.spec_from_file_location("troupe_loss", file)
-module = importlib.util.module_from_spec(spec)
-sys.modules["troupe_loss"] = module
-spec.loader.exec_module(module)
-function = getattr(module, name, None)
-code = getattr(function, "__code__", None)
-here = f"{file}:{code.co_firstlineno}" if code else file
-if not callable(function):
-    sys.exit(f"{file} has no function {name}")
+)python";
+
+constexpr const char* loss_shim = R"python(
 try:
     inspect.signature(function).bind(None)
 except TypeError as error:
@@ -142,8 +132,8 @@ for text in sys.stdin:
 } // namespace
 
 std::vector<std::string> python_loss_command(const LossEntry& entry) {
-  return {"python3", "-c", python_errors() + loss_shim, entry.python->file,
-          entry.python->name};
+  return {"python3", "-c", python_loader(needs_torch) + loss_shim,
+          entry.python->file, entry.python->name};
 }
 
 } // namespace troupe::models
