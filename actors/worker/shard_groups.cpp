@@ -4,6 +4,7 @@
 #include "net/base/gpus.hpp"
 #include "net/collectives/all_to_all.hpp"
 #include "net/collectives/nccl_collectives.hpp"
+#include "net/collectives/staged_collectives.hpp"
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
     = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
   const auto gpu = shard.rank.value % devices % gpus.names.size();
   return net::make_nccl_collectives(
-    {.host = std::move(host),
+    {.host = net::make_staged_collectives(std::move(host), *net::gpu_memory()),
      .device = static_cast<int>(gpu),
      .progress_deadline = defaults::collective_deadline,
      .gpu = gpus.ids[gpu]});

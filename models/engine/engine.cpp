@@ -126,14 +126,13 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
           &backend};
 }
 
-const float* Engine::Impl::scalar_outputs(const float* hidden_TH,
-                                          std::int64_t rows,
-                                          Workspace& memory) const {
+net::HostRead Engine::Impl::scalar_outputs(const float* hidden_TH,
+                                           std::int64_t rows,
+                                           Workspace& memory) const {
   float* out_T = memory.take(rows);
   backend.scalar_rows(weights.head.const_data_ptr<float>(), shape.hidden_size,
                       hidden_TH, rows, out_T);
-  backend.wait();
-  return out_T;
+  return backend.read(out_T, rows);
 }
 
 const float* Engine::Impl::written(const std::vector<float>& values,
@@ -174,8 +173,8 @@ std::span<std::byte> Engine::weights() {
 }
 
 std::uint64_t Engine::checksum() const {
-  const auto& newest = impl_->parameters.newest(Plane::weight);
-  return checksum_of({newest.data(), newest.size_bytes()});
+  const auto newest = impl_->parameters.read(Plane::weight);
+  return checksum_of(newest.bytes());
 }
 
 std::uint64_t Engine::checksum_of(std::span<const std::byte> weights) const {

@@ -78,10 +78,10 @@ void Engine::load_weights() {
   bool missing_head = false;
   const StoredWeights stored
     = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
-  const Parameters& parameters = impl_->parameters;
   refuse_unknown_tensors(stored, part.parameters);
-  read_held_boxes(stored, part.parameters, part.held,
-                  parameters.plane(Plane::weight).data());
+  const auto plane = impl_->parameters.overwrite(Plane::weight);
+  read_held_boxes(stored, part.parameters, part.held, plane.floats());
+  plane.put_back();
   if (missing_head && engine_writes(part))
     log::models.warn("role " + impl_->spec.role + ": "
                      + impl_->spec.folder.string()
@@ -153,15 +153,17 @@ void Engine::load_state(const std::filesystem::path& file) {
   if (stored.find(engine_plane_name(part.parameters.front(), Plane::weight))
       != nullptr)
     planes.emplace_back(Plane::weight, &part.held);
-  for (const auto& [plane, shard] : planes)
+  for (const auto& [plane, shard] : planes) {
+    const auto values = impl_->parameters.overwrite(plane);
     for (const plans::Box& box : shard->boxes) {
       const ParameterShape& shape = part.parameters[box.parameter];
       const StoredTensor& tensor = stored.at(engine_plane_name(shape, plane));
       engine_check_shape(tensor, shape);
       engine_read_state(tensor, box,
-                        impl_->parameters.plane(plane).data()
-                          + box.offset_bytes / sizeof(float));
+                        values.floats() + box.offset_bytes / sizeof(float));
     }
+    values.put_back();
+  }
   impl_->steps.optimizer_steps = number("optimizer_steps");
   impl_->steps.applied_steps = number("applied_steps");
   weights_changed();

@@ -29,7 +29,7 @@ private:
       return nullptr;
     return std::make_unique<const GatheredWeights>(
       engine.part, engine.parameters, engine.spec.dtype, context.groups,
-      engine.backend.memory());
+      engine.backend);
   }
 
   std::unique_ptr<const GatheredWeights> gathered_; ///< with z3 only

@@ -58,8 +58,8 @@ struct Engine::Impl {
                                  const RunContext& context) const;
   /// Returns the scalar head's outputs [rows] for `hidden_TH`, readable by the
   /// host.
-  const float* scalar_outputs(const float* hidden_TH, std::int64_t rows,
-                              Workspace& memory) const;
+  net::HostRead scalar_outputs(const float* hidden_TH, std::int64_t rows,
+                               Workspace& memory) const;
   /// Copies host numbers to the device and returns their address there.
   const float* written(const std::vector<float>& values,
                        Workspace& memory) const;

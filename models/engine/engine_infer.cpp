@@ -122,14 +122,15 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
       kept->read(batch.rows, impl.shape.vocab_size, wanted);
     const TokenStatistics found = token_statistics(
       head, batch.hidden_TH, wanted, impl.workspace_of(0), false);
-    impl.backend.wait();
+    const auto logprobs_R = impl.backend.read(found.logprobs_R, wanted.size());
+    const auto entropy_R = impl.backend.read(found.entropy_R, wanted.size());
     // Samples are consecutive: token t of the batch is element offset + t.
     const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
     for (std::int64_t r = 0; r < wanted.size(); ++r) {
       const auto t = static_cast<std::size_t>(
         shift + wanted.entries_R[static_cast<std::size_t>(r)]);
-      logprobs.as<float>()[t] = found.logprobs_R[r];
-      entropy.as<float>()[t] = found.entropy_R[r];
+      logprobs.as<float>()[t] = logprobs_R.floats()[r];
+      entropy.as<float>()[t] = entropy_R.floats()[r];
     }
   };
   infer_sequences(impl,
@@ -190,8 +191,9 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
   const auto consume = [&](const InferBatch& batch) {
     const PackedSequences& packed = batch.sequences;
     const std::int64_t tokens = packed.tokens.num_tokens();
-    const float* out_T
+    const auto outputs
       = impl.scalar_outputs(batch.hidden_TH, tokens, impl.workspace_of(0));
+    const float* out_T = outputs.floats();
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       float* to = values.as<float>().data() + offsets[batch.rows[i]] + 1;
       for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t)
@@ -225,9 +227,9 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
           impl.weights.head.const_data_ptr<float>(), width,
           batch.hidden_TH + packed.packed_L[end - 1] * width, 1, out_N + i);
     }
-    impl.backend.wait();
+    const auto found = impl.backend.read(out_N, count);
     for (std::size_t i = 0; i < batch.rows.size(); ++i)
-      scores.as<float>()[batch.rows[i]] = out_N[i];
+      scores.as<float>()[batch.rows[i]] = found.floats()[i];
   };
   infer_sequences(impl, {ids, infer_masks(rows, prefix), rows.num_samples()},
                   context, options, consume);

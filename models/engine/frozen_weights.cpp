@@ -49,36 +49,39 @@ void FrozenWeights::load(const std::filesystem::path& folder) {
   const StoredWeights stored
     = open_model_weights(folder, part.whole, &missing_head);
   refuse_unknown_tensors(stored, part.parameters);
-  read_held_boxes(stored, part.parameters, part.held,
-                  parameters.plane(Plane::weight).data());
+  const auto plane = parameters.overwrite(Plane::weight);
+  read_held_boxes(stored, part.parameters, part.held, plane.floats());
+  plane.put_back();
   parameters.changed();
 }
 
 void start_adapters(const LocalModel& part, std::uint64_t seed,
                     const FrozenWeights& frozen, Parameters& adapters) {
-  float* plane = adapters.plane(Plane::weight).data();
+  const auto plane = adapters.overwrite(Plane::weight);
+  const auto base = frozen.parameters.read(Plane::weight);
   for (const plans::Box& box : part.held.boxes) {
     const ParameterShape& shape = part.parameters[box.parameter];
-    float* data = plane + box.offset_bytes / sizeof(float);
+    float* data = plane.floats() + box.offset_bytes / sizeof(float);
     const auto same = frozen.parameters.find(shape.name);
     if (same >= 0)
-      std::copy_n(
-        frozen.parameters.view(static_cast<std::size_t>(same), Plane::weight)
-          .const_data_ptr<float>(),
-        box.num_elements(), data);
+      std::copy_n(base.floats()
+                    + frozen.parameters.offset(static_cast<std::size_t>(same)),
+                  box.num_elements(), data);
     else if (shape.name.ends_with(".lora_A.weight"))
       draw_box(box, shape.cols, seed, data);
     else
       std::fill_n(data, box.num_elements(), 0.0F);
   }
+  plane.put_back();
   adapters.changed();
 }
 
 void load_adapters(const std::filesystem::path& folder, const LocalModel& part,
                    Parameters& adapters) {
   const StoredWeights stored = open_peft_weights(folder, part.whole);
-  read_held_boxes(stored, part.parameters, part.held,
-                  adapters.plane(Plane::weight).data());
+  const auto plane = adapters.overwrite(Plane::weight);
+  read_held_boxes(stored, part.parameters, part.held, plane.floats());
+  plane.put_back();
   adapters.changed();
 }
 

@@ -101,13 +101,13 @@ void LossOutputs::expose_tokens(TrainMicroBatch& m,
                               m.picked_LK.begin() + (entry + 1) * width);
   m.found = token_statistics(impl_.vocabulary_head(temperature_, context_),
                              m.hidden_TH, m.wanted, *m.workspace, true);
-  impl_.backend.wait();
-  const auto leaf
-    = [&](at::IntArrayRef sizes, const float* from, std::int64_t per_entry) {
-        at::Tensor made = outputs_leaf(sizes);
-        outputs_scatter(m.wanted, from, per_entry, made);
-        return made.set_requires_grad(true);
-      };
+  const auto leaf = [&](at::IntArrayRef sizes, const float* from,
+                        std::int64_t per_entry) {
+    at::Tensor made = outputs_leaf(sizes);
+    const auto found = impl_.backend.read(from, m.wanted.size() * per_entry);
+    outputs_scatter(m.wanted, found.floats(), per_entry, made);
+    return made.set_requires_grad(true);
+  };
   if (loss_.exposes.logprobs)
     m.batch.logprobs_T = leaf({entries}, m.found.logprobs_R, 1);
   if (loss_.exposes.entropy)
@@ -119,8 +119,8 @@ void LossOutputs::expose_tokens(TrainMicroBatch& m,
 
 void LossOutputs::expose_scalars(TrainMicroBatch& m) const {
   const std::int64_t tokens = m.sequences.tokens.num_tokens();
-  const float* outputs_T
-    = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
+  const auto outputs = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
+  const float* outputs_T = outputs.floats();
   const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
   at::Tensor values_L = outputs_leaf({m.sequences.num_tokens()});
   at::Tensor scores_N = outputs_leaf({m.batch.num_sequences()});

@@ -95,15 +95,18 @@ void AdamW::apply(double learning_rate, double scale, std::uint64_t step) {
 void AdamW::balance() {
   if (settings_.router_bias_rate == 0 || balanced_.empty())
     return;
-  backend_.wait();
   const auto rate = static_cast<float>(settings_.router_bias_rate);
-  const std::span<float> weights = parameters_.plane(Plane::weight);
-  const std::span<float> loads = parameters_.plane(Plane::grad);
-  for (const OptimizerRun& run : balanced_)
-    for (auto i = static_cast<std::size_t>(run.begin);
-         i < static_cast<std::size_t>(run.end); ++i)
-      if (loads[i] != 0)
-        weights[i] -= loads[i] > 0 ? rate : -rate;
+  float* const weights = parameters_.plane(Plane::weight).data();
+  const float* const loads = parameters_.plane(Plane::grad).data();
+  for (const OptimizerRun& run : balanced_) {
+    const std::int64_t count = run.end - run.begin;
+    const auto load = backend_.read(loads + run.begin, count);
+    const auto weight = backend_.change(weights + run.begin, count);
+    for (std::int64_t i = 0; i < count; ++i)
+      if (load.floats()[i] != 0)
+        weight.floats()[i] -= load.floats()[i] > 0 ? rate : -rate;
+    weight.put_back();
+  }
 }
 
 void AdamW::clear_gradient() {

@@ -92,9 +92,9 @@ std::uint64_t write_planes(int file, std::uint64_t id,
   write_at(file, bytes_of(header_of(0, parameters)), 0);
   std::uint64_t offset = plane_file_start;
   for (const Plane plane : stored_planes(parameters)) {
-    const auto size_bytes = parameters.plane(plane).size_bytes();
-    write_at(file, {parameters.newest(plane).data(), size_bytes}, offset);
-    offset += size_bytes;
+    const auto values = parameters.read(plane);
+    write_at(file, values.bytes(), offset);
+    offset += values.bytes().size();
   }
   auto header = header_of(id, parameters);
   header.counts = counts;
@@ -114,10 +114,11 @@ std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
     return std::nullopt;
   std::uint64_t offset = plane_file_start;
   for (const Plane plane : stored_planes(parameters)) {
-    const auto into = std::as_writable_bytes(parameters.plane(plane));
-    if (!read_at(file, into, offset))
+    const auto into = parameters.overwrite(plane);
+    if (!read_at(file, into.bytes(), offset))
       return std::nullopt;
-    offset += into.size();
+    into.put_back();
+    offset += into.bytes().size();
   }
   return header.counts;
 }

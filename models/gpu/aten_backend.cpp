@@ -105,6 +105,13 @@ at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
     .to(device_);
 }
 
+at::Tensor AtenBackend::column(std::span<const float> values_R) const {
+  return at::from_blob(const_cast<float*>(values_R.data()),
+                       {static_cast<std::int64_t>(values_R.size()), 1},
+                       at::kFloat)
+    .to(device_);
+}
+
 void AtenBackend::enter() {
   if (!device_.is_cpu())
     c10::impl::getDeviceGuardImpl(device_.type())->setDevice(device_);
@@ -206,11 +213,27 @@ void AtenBackend::scatter_rows(const RowList& list, const float* from,
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
   const FixedOrder order; // for repeated rows
+  at::Tensor added = view(from, {count, list.width});
+  if (!list.weights.empty())
+    added = added * column(list.weights);
   view(to, {named.end, list.width})
-    .index_add_(
-      0, indices(named.rows),
-      view(from, {count, list.width}).index_select(0, indices(named.places)),
-      list.factor);
+    .index_add_(0, indices(named.rows),
+                added.index_select(0, indices(named.places)), list.factor);
+}
+
+void AtenBackend::row_dots(const WholeRows& shape, const float* a,
+                           const float* b, float* dots_R) {
+  at::Tensor dots = view(dots_R, {shape.rows});
+  at::sum_out(dots,
+              view(a, {shape.rows, shape.width})
+                * view(b, {shape.rows, shape.width}),
+              {1});
+}
+
+void AtenBackend::scale_rows(std::span<const float> weights_R,
+                             std::int64_t width, float* x) {
+  view(x, {static_cast<std::int64_t>(weights_R.size()), width})
+    .mul_(column(weights_R));
 }
 
 void AtenBackend::gemm(const GemmShape& shape, const ConstMatrix& a,

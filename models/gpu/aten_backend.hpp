@@ -6,7 +6,6 @@
 //
 // Kernels view pointers of the given memory as tensors of the device and run on
 // the default stream of the calling thread, so that threads share one order.
-// Experts are computed by the host (models/transformer/moe.hpp).
 #pragma once
 
 #include "models/gpu/flash_attention.hpp"
@@ -25,10 +24,9 @@ class AtenBackend final : public Backend {
 public:
   using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
 
-  /// Creates a backend. `memory`: readable by the host and by the device; null:
-  /// system memory, for the CPU. `flash`: the device's fused attention, null if
-  /// it has none; outlives the backend. `new_recorder`: null if the device
-  /// captures nothing.
+  /// Creates a backend. `memory`: null is system memory, for the CPU. `flash`:
+  /// the device's fused attention, null if it has none; outlives the backend.
+  /// `new_recorder`: null if the device captures nothing.
   AtenBackend(at::Device device, const net::BlockMemory* memory,
               const FlashKernel* flash = nullptr,
               NewRecorder new_recorder = nullptr)
@@ -54,6 +52,10 @@ public:
   void gather_rows(const RowList& list, const float* from, float* to) override;
   void add_rows(const RowList& list, const float* from, float* to) override;
   void scatter_rows(const RowList& list, const float* from, float* to) override;
+  void row_dots(const WholeRows& shape, const float* a, const float* b,
+                float* dots_R) override;
+  void scale_rows(std::span<const float> weights_R, std::int64_t width,
+                  float* x) override;
 
   void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
             const MutableMatrix& c, const GemmOptions& options) override;
@@ -139,6 +141,7 @@ private:
                             const RowGradients& gradients, float* logits_RV);
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
+  at::Tensor column(std::span<const float> values_R) const; ///< [R, 1]
   /// Returns one over the root of the mean square that each head (or all of a
   /// token) is divided by, [T, N, 1].
   at::Tensor heads_rstd(const QkNormShape& shape,

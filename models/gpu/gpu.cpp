@@ -30,8 +30,11 @@ void* gpu_take(std::size_t size_bytes) {
 
 /// Returns the memory of GPUs that have been found.
 const net::BlockMemory* gpu_blocks() {
-  static const net::BlockMemory memory{gpu_take, net::gpu_memory()->give,
-                                       net::gpu_memory()->evict};
+  static const net::BlockMemory memory = [] {
+    net::BlockMemory with_room = *net::gpu_memory();
+    with_room.take = gpu_take;
+    return with_room;
+  }();
   return &memory;
 }
 

@@ -3,8 +3,8 @@
 // implementation is our own host kernels (host_backend.hpp), the other uses
 // ATen operations on any libtorch device (aten_backend.hpp).
 //
-// Kernels run in call order and may return before they are done. The host may
-// read device memory after `wait` and writes it through `write`. Spans, host
+// Kernels run in call order and may return before they are done. The host uses
+// device memory through `read`, `change` and `write` only. Spans, host
 // tables and shapes are read during the call. Each kernel is documented where
 // its host version is declared. Weight tensors are views of device memory
 // whatever device libtorch reports for them: kernels use the pointers.
@@ -22,9 +22,11 @@
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/norm.hpp"
 #include "models/kernels/picked_logits.hpp"
+#include "models/kernels/prepared_weight.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
 #include "net/base/block_memory.hpp"
+#include "net/base/host_copy.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -34,19 +36,6 @@
 #include <span>
 
 namespace troupe::models {
-
-/// A weight [out, in] in the layout that small products of generation read
-/// fastest.
-class PreparedWeight {
-public:
-  virtual ~PreparedWeight() = default;
-  virtual std::int64_t in() const = 0;
-  virtual std::int64_t out() const = 0;
-  /// Returns whether it reads the weight that it was made of: that must stay.
-  virtual bool is_view() const {
-    return false;
-  }
-};
 
 class Backend {
 public:
@@ -60,6 +49,17 @@ public:
   /// Returns when all kernels so far are done. May be called from any thread.
   virtual void wait() = 0;
   virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
+  /// Waits, and returns numbers of the device for the host to read.
+  net::HostRead read(const float* from, std::int64_t count) {
+    wait();
+    return {memory(), from, static_cast<std::size_t>(count) * sizeof(float)};
+  }
+  /// Waits, and returns numbers of the device for the host to change.
+  net::HostWrite change(float* x, std::int64_t count,
+                        net::OldContent old = net::OldContent::needed) {
+    wait();
+    return {memory(), x, static_cast<std::size_t>(count) * sizeof(float), old};
+  }
   /// Returns a recorder for graph capture; null: launches cost nothing extra,
   /// so nothing is captured.
   virtual std::unique_ptr<GraphRecorder> recorder() {
@@ -77,6 +77,12 @@ public:
     = 0;
   virtual void add_rows(const RowList& list, const float* from, float* to) = 0;
   virtual void scatter_rows(const RowList& list, const float* from, float* to)
+    = 0;
+  virtual void row_dots(const WholeRows& shape, const float* a, const float* b,
+                        float* dots_R)
+    = 0;
+  virtual void scale_rows(std::span<const float> weights_R, std::int64_t width,
+                          float* x)
     = 0;
 
   virtual void gemm(const GemmShape& shape, const ConstMatrix& a,

@@ -90,12 +90,43 @@ void scatter_rows(const RowList& list, const float* from, float* to) {
       const std::int64_t row = list.rows[static_cast<std::size_t>(i)];
       if (row < 0)
         continue;
+      const float factor
+        = list.weights.empty()
+            ? list.factor
+            : list.factor * list.weights[static_cast<std::size_t>(i)];
       const float* source = from + i * list.width;
       float* target = to + row * list.width;
+#pragma omp simd
       for (std::int64_t j = begin; j < end; ++j)
-        target[j] += list.factor * source[j];
+        target[j] += factor * source[j];
     }
   });
+}
+
+void row_dots(const WholeRows& shape, const float* a, const float* b,
+              float* dots_R) {
+  const std::int64_t grain = std::max<std::int64_t>(
+    1, blocks_grain / std::max<std::int64_t>(1, shape.width));
+  parallel_for(0, shape.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float dot = 0;
+      for (std::int64_t j = 0; j < shape.width; ++j)
+        dot += a[i * shape.width + j] * b[i * shape.width + j];
+      dots_R[i] = dot;
+    }
+  });
+}
+
+void scale_rows(std::span<const float> weights_R, std::int64_t width,
+                float* x) {
+  const std::int64_t grain = std::max<std::int64_t>(
+    1, blocks_grain / std::max<std::int64_t>(1, width));
+  parallel_for(0, static_cast<std::int64_t>(weights_R.size()), grain,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i)
+                   for (std::int64_t j = 0; j < width; ++j)
+                     x[i * width + j] *= weights_R[static_cast<std::size_t>(i)];
+               });
 }
 
 } // namespace troupe::models

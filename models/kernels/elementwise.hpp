@@ -30,13 +30,25 @@ struct RowList {
   std::span<const std::int64_t> rows;
   std::int64_t width = 0;
   float factor = 1;
+  std::span<const float> weights = {}; ///< of scatter_rows; empty: 1 each
 };
 /// Computes to[i] = factor * from[rows[i]], zeros where there is no row.
 void gather_rows(const RowList& list, const float* from, float* to);
 /// Computes to[i] += from[rows[i]].
 void add_rows(const RowList& list, const float* from, float* to);
-/// Computes to[rows[i]] += factor * from[i]; repeated rows add up in the list's
-/// order.
+/// Computes to[rows[i]] += factor * weights[i] * from[i]; repeated rows add up
+/// in the list's order.
 void scatter_rows(const RowList& list, const float* from, float* to);
+
+/// Rows of a matrix [rows, width] without gaps.
+struct WholeRows {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+};
+/// Computes the products dots[i] = sum over j of a[i, j] * b[i, j].
+void row_dots(const WholeRows& shape, const float* a, const float* b,
+              float* dots_R);
+/// Computes x[i, j] *= weights[i].
+void scale_rows(std::span<const float> weights_R, std::int64_t width, float* x);
 
 } // namespace troupe::models

@@ -65,6 +65,14 @@ public:
                     float* to) override {
     models::scatter_rows(list, from, to);
   }
+  void row_dots(const WholeRows& shape, const float* a, const float* b,
+                float* dots_R) override {
+    models::row_dots(shape, a, b, dots_R);
+  }
+  void scale_rows(std::span<const float> weights_R, std::int64_t width,
+                  float* x) override {
+    models::scale_rows(weights_R, width, x);
+  }
 
   void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
             const MutableMatrix& c, const GemmOptions& options) override {

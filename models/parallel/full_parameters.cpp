@@ -1,6 +1,7 @@
 #include "models/parallel/full_parameters.hpp"
 
 #include "config/base/error.hpp"
+#include "models/kernels/host_backend.hpp"
 #include "models/parallel/zero1_partition.hpp"
 #include "net/collectives/collectives.hpp"
 
@@ -144,11 +145,12 @@ FullParameters::FullParameters(const LocalModel& part,
   : owned_(part.parameters.size()),
     tensors_(part.parameters.size()) {
   const plans::Layout layout = whole_layout(part);
-  const float* base = parameters.plane(plane).data();
+  values_ = std::make_unique<const net::HostRead>(parameters.read(plane));
+  const float* base = values_->floats();
   const PaddedOffsets room = padded_offsets(part.local_parameters);
   if (whole_is_cut(part, plane)) {
     part_.resize(static_cast<std::size_t>(room.size));
-    gather_plane(part, base, part_.data(), groups);
+    gather_plane(part, host_backend(), base, part_.data(), groups);
     base = part_.data();
   }
   std::vector<float> passing; // buffer for another stage's tensor that is not

@@ -10,6 +10,7 @@
 #include "models/parallel/run_context.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,12 +28,13 @@ public:
   static bool gives(const LocalModel& part, Plane plane);
 
   /// Returns the elements of the whole model's parameter `index`, row-major.
-  /// The plane must outlive them.
+  /// Valid as long as this and the plane.
   std::span<const float> of(std::size_t index) const {
     return tensors_[index];
   }
 
 private:
+  std::unique_ptr<const net::HostRead> values_;
   std::vector<float> part_; ///< this part, gathered if z cut it
   std::vector<std::vector<float>> owned_;
   std::vector<std::span<const float>> tensors_;

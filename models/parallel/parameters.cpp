@@ -89,7 +89,9 @@ void Parameters::Window::allocate(std::int64_t count,
                                   const net::BlockMemory* memory) {
   size = count;
   floats = AlignedFloats(memory);
-  std::fill_n(floats.reserve(std::max<std::int64_t>(count, 1)), count, 0.0F);
+  float* const data = floats.reserve(std::max<std::int64_t>(count, 1));
+  if (memory == nullptr) // a device's is zeroed
+    std::fill_n(data, count, 0.0F);
 }
 
 std::int64_t Parameters::find(std::string_view name) const {
@@ -120,8 +122,7 @@ void Parameters::offload(Plane plane) {
   if (memory.host.data() == nullptr)
     memory.host = net::PageBlock(memory.device.size_bytes(), sharing_);
   if (!std::exchange(memory.host_is_current, true))
-    std::memcpy(memory.host.data(), memory.device.data(),
-                memory.device.size_bytes());
+    copy_to_host(memory);
   memory.device.release_pages();
   memory.move_to(Where::host);
 }
@@ -137,9 +138,20 @@ void Parameters::reload(Plane plane) {
   if (memory.where == Where::device)
     return;
   TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
-  std::memcpy(memory.device.data(), memory.host.data(),
-              memory.device.size_bytes());
+  const std::size_t size_bytes = memory.device.size_bytes();
+  if (memory_ != nullptr)
+    memory_->write(memory.host.data(), memory.device.data(), size_bytes);
+  else
+    std::memcpy(memory.device.data(), memory.host.data(), size_bytes);
   memory.move_to(Where::device);
+}
+
+void Parameters::copy_to_host(PlaneMemory& memory) const {
+  const std::size_t size_bytes = memory.device.size_bytes();
+  if (memory_ != nullptr)
+    memory_->read(memory.device.data(), memory.host.data(), size_bytes);
+  else
+    std::memcpy(memory.host.data(), memory.device.data(), size_bytes);
 }
 
 void Parameters::drop(Plane plane) {
@@ -171,6 +183,19 @@ std::uint64_t Parameters::device_bytes() const {
     if (memory.where == Where::device)
       bytes += memory.device.size_bytes();
   return bytes;
+}
+
+net::HostRead Parameters::read(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  const bool of_device = memory.where != Where::host;
+  return {of_device ? memory_ : nullptr, newest(plane).data(),
+          static_cast<std::size_t>(memory.size) * sizeof(float)};
+}
+
+net::HostWrite Parameters::overwrite(Plane plane) const {
+  const std::span<float> floats = this->plane(plane);
+  return {memory_, floats.data(), floats.size_bytes(),
+          net::OldContent::ignored};
 }
 
 at::Tensor Parameters::view(std::size_t index, Plane plane) const {

@@ -16,6 +16,7 @@
 
 #include "config/model/model_shape.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "net/base/host_copy.hpp"
 #include "net/base/memory_count.hpp"
 #include "net/base/page_block.hpp"
 #include "plans/weights/layout.hpp"
@@ -84,6 +85,11 @@ public:
                         Plane plane) const;
   /// Returns the whole plane, padding included, 64-byte aligned.
   std::span<float> plane(Plane plane) const;
+  /// Returns the newest values, from the device or from where they are
+  /// offloaded, for the host to read; kernels must have run.
+  net::HostRead read(Plane plane) const;
+  /// Returns the plane of the device for the host to overwrite.
+  net::HostWrite overwrite(Plane plane) const;
   /// Returns what kernels see: the plane itself, or with z3, for weights and
   /// gradients, the buffer of the units.
   std::span<float> window(Plane plane) const;
@@ -130,6 +136,7 @@ private:
     void allocate(std::int64_t count, const net::BlockMemory* memory);
   };
   void allocate(Plane plane, std::int64_t count);
+  void copy_to_host(PlaneMemory& memory) const;
   void index_names();
   const PlaneMemory& memory_of(Plane plane) const;
   PlaneMemory& memory_of(Plane plane);

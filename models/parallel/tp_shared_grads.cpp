@@ -1,10 +1,15 @@
 #include "models/parallel/tp_shared_grads.hpp"
 
+#include "models/kernels/backend.hpp"
 #include "net/collectives/collectives.hpp"
 
 #include <algorithm>
 
 namespace troupe::models {
+
+TpSharedGrads::TpSharedGrads(Backend& backend)
+  : backend_(&backend),
+    buffer_(backend.memory()) {}
 
 void TpSharedGrads::add(const LocalModel& part, const PartBox& box,
                         std::int64_t offset) {
@@ -20,13 +25,14 @@ void TpSharedGrads::sum(float* gradients, net::Collectives& tp) {
   if (buffer_size_ == 0)
     return;
   float* buffer = buffer_.reserve(buffer_size_);
-  std::fill_n(buffer, buffer_size_, 0.0F);
+  backend_->fill(buffer, buffer_size_, 0.0F);
   for (const Shared& box : boxes_)
-    std::copy_n(gradients + box.offset, box.count, buffer + box.place);
+    backend_->copy(gradients + box.offset, buffer + box.place, box.count);
+  backend_->wait();
   tp.all_reduce_sum(buffer, static_cast<std::size_t>(buffer_size_), DType::f32,
                     "shared gradients");
   for (const Shared& box : boxes_)
-    std::copy_n(buffer + box.place, box.count, gradients + box.offset);
+    backend_->copy(buffer + box.place, gradients + box.offset, box.count);
 }
 
 } // namespace troupe::models

@@ -16,8 +16,12 @@ class Collectives;
 
 namespace troupe::models {
 
+class Backend;
+
 class TpSharedGrads {
 public:
+  /// Gradients are in the backend's memory.
+  explicit TpSharedGrads(Backend& backend);
   /// Adds a box of `part` whose gradient is at `offset`, if other tp ranks hold
   /// it too.
   void add(const LocalModel& part, const PartBox& box, std::int64_t offset);
@@ -31,8 +35,9 @@ private:
     std::int64_t place = 0; ///< in the buffer, which has room for the whole
                             ///< parameter
   };
+  Backend* backend_;
   std::vector<Shared> boxes_;
-  AlignedFloats buffer_{nullptr}; ///< system memory, counted for the device
+  AlignedFloats buffer_;
   std::int64_t buffer_size_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "models/parallel/zero1_partition.hpp"
 
+#include "models/kernels/backend.hpp"
 #include "models/parallel/parameters.hpp"
 #include "net/collectives/collectives.hpp"
 
@@ -31,7 +32,10 @@ std::int64_t cut_run(std::int64_t size, std::uint32_t dp_ranks) {
 } // namespace
 
 Zero1Partition::Zero1Partition(const LocalModel& part,
-                               const std::vector<std::int64_t>& offsets) {
+                               const std::vector<std::int64_t>& offsets,
+                               Backend& backend)
+  : backend_(backend),
+    buffer_(backend.memory()) {
   for (const plans::GatherBuffer& window : part.windows.units) {
     Unit& unit = units_.emplace_back();
     unit.size = window.size;
@@ -45,7 +49,7 @@ void Zero1Partition::pack(const Unit& unit, std::int64_t first,
                           std::int64_t end, const float* plane, float* flat) {
   cut_segments(unit.segments, first, end,
                [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
-                 std::copy_n(plane + offset, count, flat + at);
+                 backend_.copy(plane + offset, flat + at, count);
                });
 }
 
@@ -53,7 +57,7 @@ void Zero1Partition::unpack(const Unit& unit, std::int64_t first,
                             std::int64_t end, const float* flat, float* plane) {
   cut_segments(unit.segments, first, end,
                [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
-                 std::copy_n(flat + at, count, plane + offset);
+                 backend_.copy(flat + at, plane + offset, count);
                });
 }
 
@@ -66,8 +70,9 @@ void Zero1Partition::sum_own(std::size_t index, float* plane,
   const std::int64_t run = cut_run(unit.size, dp.size());
   float* flat = buffer_.reserve(run * (dp.size() + 1));
   pack(unit, 0, unit.size, plane, flat);
-  std::fill(flat + unit.size, flat + run * dp.size(), 0.0F);
+  backend_.fill(flat + unit.size, run * dp.size() - unit.size, 0.0F);
   float* mine = flat + run * dp.size();
+  backend_.wait();
   dp.reduce_scatter_sum(flat, mine, static_cast<std::size_t>(run), DType::f32,
                         "gradients");
   const std::int64_t first = run * dp.rank();
@@ -84,20 +89,22 @@ void Zero1Partition::gather(std::size_t index, float* plane,
   float* flat = buffer_.reserve(run * (dp.size() + 1));
   const std::int64_t first = run * dp.rank();
   pack(unit, first, std::min(unit.size, first + run), plane, flat);
+  backend_.wait();
   dp.all_gather(flat + first, flat, static_cast<std::size_t>(run), DType::f32,
                 "parameters");
   unpack(unit, 0, unit.size, flat, plane);
 }
 
-void gather_plane(const LocalModel& part, const float* own, float* whole,
-                  const Groups& groups) {
+void gather_plane(const LocalModel& part, Backend& backend, const float* own,
+                  float* whole, const Groups& groups) {
   const auto offsets = padded_offsets(part.local_parameters).offsets;
   for (const plans::Box& box : part.optimizer.boxes) {
     const PartBox& owner = part.owner(box.parameter);
-    std::copy_n(own + box.offset_bytes / sizeof(float), box.num_elements(),
-                whole + offsets[part.box_index(owner)] + owner.place_of(box));
+    backend.copy(own + box.offset_bytes / sizeof(float),
+                 whole + offsets[part.box_index(owner)] + owner.place_of(box),
+                 box.num_elements());
   }
-  Zero1Partition cut(part, offsets);
+  Zero1Partition cut(part, offsets, backend);
   for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
     cut.gather(unit, whole, groups);
 }

@@ -15,11 +15,14 @@
 
 namespace troupe::models {
 
+class Backend;
+
 class Zero1Partition {
 public:
-  /// Partitions planes that hold the whole boxes of `part` at these offsets.
+  /// Partitions planes that hold the whole boxes of `part` at these offsets, in
+  /// the backend's memory.
   Zero1Partition(const LocalModel& part,
-                 const std::vector<std::int64_t>& offsets);
+                 const std::vector<std::int64_t>& offsets, Backend& backend);
 
   std::size_t num_units() const {
     return units_.size();
@@ -42,18 +45,20 @@ private:
   };
 
   /// Copies elements [first, end) of the flat unit from or to the plane.
-  static void pack(const Unit& unit, std::int64_t first, std::int64_t end,
-                   const float* plane, float* flat);
-  static void unpack(const Unit& unit, std::int64_t first, std::int64_t end,
-                     const float* flat, float* plane);
+  void pack(const Unit& unit, std::int64_t first, std::int64_t end,
+            const float* plane, float* flat);
+  void unpack(const Unit& unit, std::int64_t first, std::int64_t end,
+              const float* flat, float* plane);
 
+  Backend& backend_;
   std::vector<Unit> units_;
-  AlignedFloats buffer_{nullptr}; ///< system memory, counted for the device
+  AlignedFloats buffer_;
 };
 
 /// Gathers a plane that holds this rank's parts into `whole`, a plane with all
-/// boxes of `part` at their padded offsets. Collective over dp.
-void gather_plane(const LocalModel& part, const float* own, float* whole,
-                  const Groups& groups);
+/// boxes of `part` at their padded offsets, both in the backend's memory.
+/// Collective over dp.
+void gather_plane(const LocalModel& part, Backend& backend, const float* own,
+                  float* whole, const Groups& groups);
 
 } // namespace troupe::models

@@ -17,12 +17,12 @@ LocalModel uncut(const LocalModel& part) {
 
 GatheredWeights::GatheredWeights(const LocalModel& part,
                                  const Parameters& parameters, DType operands,
-                                 const Groups& groups,
-                                 const net::BlockMemory* memory)
-  : whole_(uncut(part), /*trainable=*/false, memory, net::PageSharing::none),
+                                 const Groups& groups, Backend& backend)
+  : whole_(uncut(part), /*trainable=*/false, backend.memory(),
+           net::PageSharing::none),
     weights_(weights_of(uncut(part), whole_, Plane::weight)) {
   weights_.operands = operands;
-  gather_plane(part, parameters.plane(Plane::weight).data(),
+  gather_plane(part, backend, parameters.plane(Plane::weight).data(),
                whole_.plane(Plane::weight).data(), groups);
 }
 

@@ -18,8 +18,7 @@ public:
   /// Gathers the weights. Collective over dp. Throws FailureError like any
   /// collective.
   GatheredWeights(const LocalModel& part, const Parameters& parameters,
-                  DType operands, const Groups& groups,
-                  const net::BlockMemory* memory);
+                  DType operands, const Groups& groups, Backend& backend);
 
   const Weights& weights() const {
     return weights_;

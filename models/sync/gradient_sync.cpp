@@ -7,9 +7,10 @@ namespace troupe::models {
 GradientSync::GradientSync(const LocalModel& part, Parameters& parameters,
                            Backend& backend)
   : parameters_(parameters),
-    backend_(backend) {
+    backend_(backend),
+    shared_(backend) {
   if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
-    cut_.emplace(part, padded_offsets(part.local_parameters).offsets);
+    cut_.emplace(part, padded_offsets(part.local_parameters).offsets, backend);
   for (const plans::GatherBuffer& unit : part.windows.units) {
     const std::size_t last = unit.end_box - 1;
     units_.push_back(
@@ -72,6 +73,7 @@ void GradientSync::sum_over_owners() {
     shared_.sum(gradient, *groups_.tp);
   if (groups_.ends == nullptr)
     return;
+  backend_.wait();
   for (const Tied& box : tied_)
     groups_.ends->all_reduce_sum(gradient + box.offset,
                                  static_cast<std::size_t>(box.count),
@@ -96,7 +98,6 @@ void GradientSync::finish() {
 void GradientSync::weights_changed() {
   if (!cut_)
     return;
-  backend_.wait();
   float* weights = parameters_.plane(Plane::weight).data();
   for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
     cut_->gather(unit, weights, groups_);

@@ -13,7 +13,7 @@ Zero3Flow::Zero3Flow(const LocalModel& part, Parameters& parameters,
     last_layer_(part.whole.num_layers),
     first_stage_(part.first_stage()) {
   for (const plans::GatherBuffer& window : part.windows.units) {
-    Unit& unit = units_.emplace_back();
+    Unit& unit = units_.emplace_back(TpSharedGrads(backend));
     unit.window = window;
     for (std::size_t i = window.first_box; i < window.end_box; ++i) {
       unit.shared.add(part, part.boxes[i], part.windows.offsets[i]);
@@ -110,11 +110,11 @@ void Zero3Flow::await(std::size_t index) {
 }
 
 void Zero3Flow::gather_own(const Unit& unit) {
-  backend_.wait();
   const float* held = parameters_.plane(Plane::weight).data();
   float* window = parameters_.window(Plane::weight).data();
   for (const Piece& piece : unit.own)
-    std::copy_n(held + piece.held, piece.count, window + piece.window);
+    backend_.copy(held + piece.held, window + piece.window, piece.count);
+  backend_.wait();
   float* all = window + unit.window.begin;
   groups_.dp->all_gather(all + unit.window.run * groups_.dp->rank(), all,
                          static_cast<std::size_t>(unit.window.run), DType::f32,
@@ -134,10 +134,8 @@ void Zero3Flow::open(std::size_t index) {
 
 void Zero3Flow::scatter(std::size_t index) {
   Unit& unit = units_[index];
-  if (groups_.tp != nullptr) {
-    backend_.wait();
+  if (groups_.tp != nullptr)
     unit.shared.sum(parameters_.window(Plane::grad).data(), *groups_.tp);
-  }
   gradients_[unit.window.place]
     = {std::nullopt, background_->run([this, &unit] { sum_own(unit); })};
 }
@@ -151,14 +149,15 @@ void Zero3Flow::sum_own(const Unit& unit) {
     all, all + unit.window.run * groups_.dp->rank(),
     static_cast<std::size_t>(unit.window.run), DType::f32, "gradients");
   for (const Piece& piece : unit.own)
-    for (std::int64_t i = 0; i < piece.count; ++i)
-      held[piece.held + i] += window[piece.window + i];
+    backend_.add(held + piece.held, window + piece.window, held + piece.held,
+                 piece.count);
 }
 
 void Zero3Flow::finish() {
   background_->wait();
   if (groups_.ends == nullptr)
     return;
+  backend_.wait();
   float* held = parameters_.plane(Plane::grad).data();
   for (const Unit& unit : units_)
     for (const Piece& piece : unit.own)

@@ -46,9 +46,9 @@ private:
     std::int64_t count = 0;
   };
   struct Unit {
-    plans::GatherBuffer window;
-    std::vector<Piece> own;
     TpSharedGrads shared;
+    plans::GatherBuffer window = {};
+    std::vector<Piece> own = {};
     bool over_stages = false;
   };
   /// Content of a place of a window, present once the job is done.

@@ -159,8 +159,10 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
     layers(cache, peers, context);
   if (context.groups.last_stage())
     return;
-  backend_.wait();
-  context.groups.next->send(stream_RH_.data(), stream_bytes(), "decode stream");
+  const auto stream
+    = backend_.read(stream_RH_.data(), pass_.num_tokens() * shape_.hidden_size);
+  context.groups.next->send(stream.floats(), stream.bytes().size(),
+                            "decode stream");
 }
 
 /// Reallocates a pass's buffers if needed; they stay in place otherwise.
@@ -229,13 +231,11 @@ void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
 }
 
 void Decoder::receive(net::Channel& previous) {
-  backend_.wait();
-  previous.receive(stream_RH_.data(), stream_bytes(), "decode stream");
-}
-
-std::size_t Decoder::stream_bytes() const {
-  return static_cast<std::size_t>(pass_.num_tokens() * shape_.hidden_size)
-         * sizeof(float);
+  const auto stream = backend_.change(stream_RH_.data(),
+                                      pass_.num_tokens() * shape_.hidden_size,
+                                      net::OldContent::ignored);
+  previous.receive(stream.floats(), stream.bytes().size(), "decode stream");
+  stream.put_back();
 }
 
 void Decoder::embed(const TensorPeers& peers) {
@@ -350,13 +350,15 @@ void Decoder::mlp(std::int64_t layer, const float* in_RH,
   end_branch(num_rows, w.behind_mlp, peers);
 }
 
-void Decoder::finish(float* logits, std::int64_t count) const {
+const float* Decoder::finish(float* logits, std::int64_t count) {
   if (shape_.multipliers.logits != 1)
     backend_.scale(logits, count,
                    static_cast<float>(1.0 / shape_.multipliers.logits));
   if (shape_.caps.logits > 0)
     backend_.cap_logits(logits, count, static_cast<float>(shape_.caps.logits));
-  backend_.wait();
+  drawn_from_
+    = std::make_unique<const net::HostRead>(backend_.read(logits, count));
+  return drawn_from_->floats();
 }
 
 const float* Decoder::logits(std::span<const std::int64_t> rows,
@@ -372,8 +374,7 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
   float* out = logits_NV_.reserve(count * vocab);
   if (peers.alone()) {
     backend_.product(count, last, *head_, {out, vocab}, {});
-    finish(out, count * vocab);
-    return out;
+    return finish(out, count * vocab);
   }
   // All-gather of each rank's part of the vocabulary, padded to the longest,
   // then placed side by side.
@@ -386,8 +387,7 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
     backend_.copy_box(
       {{1, 1, count, std::min(run, vocab - first)}, {0, 0, run}, {0, 0, vocab}},
       all + first * count, out + first);
-  finish(out, count * vocab);
-  return out;
+  return finish(out, count * vocab);
 }
 
 } // namespace troupe::models

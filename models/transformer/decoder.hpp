@@ -91,7 +91,6 @@ private:
     RecordedPasses passes{16};
   };
 
-  std::size_t stream_bytes() const;
   Prepared prepare(const at::Tensor& fused,
                    std::initializer_list<at::Tensor> parts, DType operands);
   /// Prepares weights of a layer with their adapters added, in the same order.
@@ -131,7 +130,7 @@ private:
   void experts(std::int64_t layer, const float* in_RH, float* to);
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
-  void finish(float* logits, std::int64_t count) const;
+  const float* finish(float* logits, std::int64_t count);
   void receive(net::Channel& previous);
   std::array<AlignedFloats*, 14> buffers();
   void mlp(std::int64_t layer, const float* in_RH, const TensorPeers& peers);
@@ -156,6 +155,7 @@ private:
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows whose logits are requested
   AlignedFloats logits_NV_;
+  std::unique_ptr<const net::HostRead> drawn_from_; ///< logits, for the host
   AlignedFloats peer_logits_;            ///< [peers, N, ceil(V / peers)]
   AlignedFloats rows_;                   ///< the pass's rows, in device memory
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch

@@ -90,23 +90,23 @@ void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
   float* x = experts_.rows_RH.data();
   float* y = x + num_rows * hidden;
   backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
-  backend_.wait();
   const Routing routing
-    = route({num_rows, count, shape_.experts.per_token, shape_.experts.router},
-            logits, w.moe.correction_E());
+    = route(backend_,
+            {num_rows, count, shape_.experts.per_token, shape_.experts.router},
+            logits, w.moe.correction);
   if (experts_.is_recorded)
     record(routing, packed.first_expert_column);
   for (const auto& [index, begin, rows, before] :
        routing.slots_of(w.moe.first_expert, packed.experts.size())) {
-    moe_gather(routing, begin, rows, hidden, in_RH, x);
+    moe_gather(backend_, {routing, begin, rows}, hidden, in_RH, x);
     backend_.product(rows, x, *packed.experts[index].gate_up,
                      {gate_up_RX_.data(), 2 * width}, {});
     unit.rows = rows;
     backend_.mlp_unit(unit, gate_up_RX_.data(), activation_RI_.data());
     backend_.product(rows, activation_RI_.data(), *packed.experts[index].down,
                      {y, hidden}, {});
-    backend_.wait();
-    moe_scatter(routing, begin, rows, hidden, /*weighted=*/true, y, to);
+    moe_scatter(backend_, {routing, begin, rows}, hidden, SlotWeights::applied,
+                y, to);
   }
 }
 

@@ -1,6 +1,6 @@
 #include "models/transformer/moe.hpp"
 
-#include "models/kernels/host_backend.hpp"
+#include "models/kernels/backend.hpp"
 #include "models/kernels/linear.hpp"
 
 #include <algorithm>
@@ -9,13 +9,16 @@ namespace troupe::models {
 
 namespace {
 
-void moe_gate_up(const ExpertWeights& w, ProductRows rows, std::int64_t hidden,
-                 std::int64_t width, const float* x, float* out) {
+void moe_gate_up(const MoeShape& shape, const ExpertWeights& w,
+                 std::int64_t num_rows, const float* x, float* out) {
+  const ProductRows rows{num_rows, shape.operands};
+  const std::int64_t hidden = shape.hidden;
+  const std::int64_t width = shape.unit.width;
+  Backend& backend = *shape.backend;
   if (w.gate_up.defined())
-    return linear(host_backend(), rows, {x, hidden}, w.gate_up, {},
-                  {out, 2 * width});
-  linear(host_backend(), rows, {x, hidden}, w.gate, {}, {out, 2 * width});
-  linear(host_backend(), rows, {x, hidden}, w.up, {}, {out + width, 2 * width});
+    return linear(backend, rows, {x, hidden}, w.gate_up, {}, {out, 2 * width});
+  linear(backend, rows, {x, hidden}, w.gate, {}, {out, 2 * width});
+  linear(backend, rows, {x, hidden}, w.up, {}, {out + width, 2 * width});
 }
 
 /// The experts of this device and the rows that go to them.
@@ -36,16 +39,14 @@ std::int64_t most_rows(const std::vector<ExpertSlots>& slots) {
 
 struct ExpertBackward {
   const MoeShape& shape;
-  const Routing& routing;
   const ExpertWeights& w;
   const ExpertWeights& g;
-  std::int64_t begin;
-  std::int64_t rows;
-  float* d_weight_S;
+  RoutedSlots slots;
+  float* d_weight_S; ///< of the device
 
   MlpShape unit() const {
     MlpShape s = shape.unit;
-    s.rows = rows;
+    s.rows = slots.rows;
     return s;
   }
 
@@ -55,57 +56,40 @@ struct ExpertBackward {
            float* dx) const {
     const std::int64_t h = shape.hidden;
     const std::int64_t width = shape.unit.width;
+    const std::int64_t rows = slots.rows;
+    Backend& backend = *shape.backend;
     const ProductRows products{rows, shape.operands};
-    linear_grad_input(host_backend(), products, {dy, h}, w.down,
-                      {d_act, width});
-    mlp_unit(unit(), gate_up, act);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const auto slot = static_cast<std::size_t>(begin + i);
-      float dot = 0; // of dy and the expert's output
-      for (std::int64_t j = 0; j < width; ++j)
-        dot += d_act[i * width + j] * act[i * width + j];
-      d_weight_S[slot] = dot;
-      const float factor = routing.weight_S[slot];
-      for (std::int64_t j = 0; j < width; ++j)
-        d_act[i * width + j] *= factor;
-      for (std::int64_t j = 0; j < h; ++j)
-        dy[i * h + j] *= factor;
-    }
-    mlp_unit_backward(unit(), gate_up, d_act);
-    linear_grad_weight(host_backend(), products, {dy, h}, {d_act, width},
-                       g.down);
-    linear_grad_weight(host_backend(), products, {gate_up, 2 * width}, {x, h},
-                       g.gate);
-    linear_grad_weight(host_backend(), products, {gate_up + width, 2 * width},
-                       {x, h}, g.up);
-    linear_grad_input(host_backend(), products, {gate_up, 2 * width}, w.gate,
-                      {dx, h});
-    linear_grad_input(host_backend(), products, {gate_up + width, 2 * width},
-                      w.up, {dx, h}, /*accumulate=*/true);
+    linear_grad_input(backend, products, {dy, h}, w.down, {d_act, width});
+    backend.mlp_unit(unit(), gate_up, act);
+    backend.row_dots({rows, width}, d_act, act, d_weight_S + slots.begin);
+    backend.scale_rows(slots.weights(), width, d_act);
+    backend.scale_rows(slots.weights(), h, dy);
+    backend.mlp_unit_backward(unit(), gate_up, d_act);
+    linear_grad_weight(backend, products, {dy, h}, {d_act, width}, g.down);
+    linear_grad_weight(backend, products, {gate_up, 2 * width}, {x, h}, g.gate);
+    linear_grad_weight(backend, products, {gate_up + width, 2 * width}, {x, h},
+                       g.up);
+    linear_grad_input(backend, products, {gate_up, 2 * width}, w.gate, {dx, h});
+    linear_grad_input(backend, products, {gate_up + width, 2 * width}, w.up,
+                      {dx, h}, /*accumulate=*/true);
   }
 };
 
 } // namespace
 
-void moe_gather(const Routing& routing, std::int64_t begin, std::int64_t rows,
-                std::int64_t width, const float* x, float* out) {
-  for (std::int64_t i = 0; i < rows; ++i)
-    std::copy_n(
-      x + routing.token_S[static_cast<std::size_t>(begin + i)] * width, width,
-      out + i * width);
+void moe_gather(Backend& backend, const RoutedSlots& slots, std::int64_t width,
+                const float* x, float* out) {
+  const auto rows = slots.tokens();
+  backend.gather_rows({rows, width}, x, out);
 }
 
-void moe_scatter(const Routing& routing, std::int64_t begin, std::int64_t rows,
-                 std::int64_t width, bool weighted, const float* from,
-                 float* out) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto slot = static_cast<std::size_t>(begin + i);
-    const float factor = weighted ? routing.weight_S[slot] : 1.0F;
-    float* to = out + routing.token_S[slot] * width;
-#pragma omp simd
-    for (std::int64_t j = 0; j < width; ++j)
-      to[j] += factor * from[i * width + j];
-  }
+void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
+                 SlotWeights weights, const float* from, float* out) {
+  const auto rows = slots.tokens();
+  RowList list{rows, width};
+  if (weights == SlotWeights::applied)
+    list.weights = slots.weights();
+  backend.scatter_rows(list, from, out);
 }
 
 namespace {
@@ -124,15 +108,16 @@ void run_experts(const MoeShape& shape, const ExpertInputs& in, float* out,
   for (const ExpertSlots& slots : all) {
     const ExpertWeights& w = in.experts[slots.index];
     float* gate_up = in.gate_up + slots.before * 2 * width;
-    moe_gather(in.routing, slots.begin, slots.rows, h, in.x, rows_x);
-    moe_gate_up(w, {slots.rows, shape.operands}, h, width, rows_x, gate_up);
+    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
+               rows_x);
+    moe_gate_up(shape, w, slots.rows, rows_x, gate_up);
     MlpShape unit = shape.unit;
     unit.rows = slots.rows;
-    mlp_unit(unit, gate_up, act);
-    linear(host_backend(), {slots.rows, shape.operands}, {act, width}, w.down,
+    shape.backend->mlp_unit(unit, gate_up, act);
+    linear(*shape.backend, {slots.rows, shape.operands}, {act, width}, w.down,
            {}, {rows_y, h});
-    moe_scatter(in.routing, slots.begin, slots.rows, h, /*weighted=*/true,
-                rows_y, out);
+    moe_scatter(*shape.backend, {in.routing, slots.begin, slots.rows}, h,
+                SlotWeights::applied, rows_y, out);
   }
   workspace.rewind(mark);
 }
@@ -154,21 +139,40 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
   float* d_act = workspace.take(most * width);
   float* act = workspace.take(most * width);
   for (const ExpertSlots& slots : all) {
-    moe_gather(in.routing, slots.begin, slots.rows, h, in.x, rows_x);
-    moe_gather(in.routing, slots.begin, slots.rows, h, dy, rows_dy);
+    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
+               rows_x);
+    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, dy,
+               rows_dy);
     const ExpertBackward expert{shape,
-                                in.routing,
                                 in.experts[slots.index],
                                 grads[slots.index],
-                                slots.begin,
-                                slots.rows,
+                                {in.routing, slots.begin, slots.rows},
                                 d_weight_S};
     expert.run(rows_dy, rows_x, in.gate_up + slots.before * 2 * width, d_act,
                act, rows_dx);
-    moe_scatter(in.routing, slots.begin, slots.rows, h, /*weighted=*/false,
-                rows_dx, dx);
+    moe_scatter(*shape.backend, {in.routing, slots.begin, slots.rows}, h,
+                SlotWeights::ignored, rows_dx, dx);
   }
   workspace.rewind(mark);
+}
+
+/// Exchanges rows of the device between the ranks' hosts.
+void send_rows(const MoeShape& shape, const ExpertRows& rows,
+               std::int64_t width, const float* from, float* to) {
+  const auto mine = shape.backend->read(from, rows.num_out() * width);
+  const auto others = shape.backend->change(to, rows.num_in() * width,
+                                            net::OldContent::ignored);
+  send_rows(shape.peers, rows, width, mine.floats(), others.floats());
+  others.put_back();
+}
+
+void return_rows(const MoeShape& shape, const ExpertRows& rows,
+                 std::int64_t width, const float* from, float* to) {
+  const auto others = shape.backend->read(from, rows.num_in() * width);
+  const auto mine = shape.backend->change(to, rows.num_out() * width,
+                                          net::OldContent::ignored);
+  return_rows(shape.peers, rows, width, others.floats(), mine.floats());
+  mine.put_back();
 }
 
 /// Gathers the rows of x [T, H] of the slots that the group computes, in the
@@ -178,26 +182,27 @@ float* gather_out(const MoeShape& shape, const RoutedTokens& routed,
   float* out = workspace.take(routed.rows.num_out() * shape.hidden);
   float* at = out;
   for (const ExpertRows::Run& run : routed.rows.out_D) {
-    moe_gather(routed.routing, run.begin, run.rows, shape.hidden, x_TH, at);
+    moe_gather(*shape.backend, {routed.routing, run.begin, run.rows},
+               shape.hidden, x_TH, at);
     at += run.rows * shape.hidden;
   }
   return out;
 }
 
-/// Adds the rows that came back, times their weights if `weighted`, to
+/// Adds the rows that came back, times their weights if asked to, to
 /// out[token].
 void scatter_back(const MoeShape& shape, const RoutedTokens& routed,
-                  bool weighted, const float* rows_SH, float* out_TH) {
+                  SlotWeights weights, const float* rows_SH, float* out_TH) {
   for (const ExpertRows::Run& run : routed.rows.out_D) {
-    moe_scatter(routed.routing, run.begin, run.rows, shape.hidden, weighted,
-                rows_SH, out_TH);
+    moe_scatter(*shape.backend, {routed.routing, run.begin, run.rows},
+                shape.hidden, weights, rows_SH, out_TH);
     rows_SH += run.rows * shape.hidden;
   }
 }
 
-float* take_zeros(std::int64_t count, Workspace& workspace) {
+float* take_zeros(Backend& backend, std::int64_t count, Workspace& workspace) {
   float* zeros = workspace.take(count);
-  std::fill_n(zeros, count, 0.0F);
+  backend.fill(zeros, count, 0.0F);
   return zeros;
 }
 
@@ -206,13 +211,14 @@ void exchanged_forward(const MoeShape& shape, const MoeWeights& weights,
                        Workspace& workspace) {
   const ExpertRows& rows = routed.rows;
   const Workspace::Mark mark = workspace.mark();
-  float* y_RH = take_zeros(rows.num_in() * shape.hidden, workspace);
+  float* y_RH
+    = take_zeros(*shape.backend, rows.num_in() * shape.hidden, workspace);
   run_experts(
     shape, {weights.experts, rows.here, 0, routed.inputs_RH, routed.gate_up_RX},
     y_RH, workspace);
   float* y_SH = workspace.take(rows.num_out() * shape.hidden);
-  return_rows(shape.peers, rows, shape.hidden, y_RH, y_SH);
-  scatter_back(shape, routed, /*weighted=*/true, y_SH, out_TH);
+  return_rows(shape, rows, shape.hidden, y_RH, y_SH);
+  scatter_back(shape, routed, SlotWeights::applied, y_SH, out_TH);
   workspace.rewind(mark);
 }
 
@@ -226,8 +232,7 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   const std::int64_t h = shape.hidden;
   const Workspace::Mark mark = workspace.mark();
   float* dy_RH = workspace.take(rows.num_in() * h);
-  send_rows(shape.peers, rows, h, gather_out(shape, routed, dy_TH, workspace),
-            dy_RH);
+  send_rows(shape, rows, h, gather_out(shape, routed, dy_TH, workspace), dy_RH);
   std::vector<float> out; // of the slots that are sent
   for (const ExpertRows::Run& run : rows.out_D)
     out.insert(out.end(), routed.routing.weight_S.begin() + run.begin,
@@ -237,22 +242,24 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   Routing here = rows.here;
   for (std::size_t s = 0; s < in.size(); ++s)
     here.weight_S[s] = in[static_cast<std::size_t>(here.token_S[s])];
-  std::vector<float> d_weight_here(in.size());
-  float* dx_RH = take_zeros(rows.num_in() * h, workspace);
+  float* d_weight_here = workspace.take(rows.num_in());
+  float* dx_RH = take_zeros(*shape.backend, rows.num_in() * h, workspace);
   run_experts_backward(
     shape, {weights.experts, here, 0, routed.inputs_RH, routed.gate_up_RX},
-    grads.experts, dy_RH, d_weight_here.data(), dx_RH, workspace);
+    grads.experts, dy_RH, d_weight_here, dx_RH, workspace);
+  const auto found = shape.backend->read(d_weight_here, rows.num_in());
   for (std::size_t s = 0; s < in.size(); ++s)
-    in[static_cast<std::size_t>(here.token_S[s])] = d_weight_here[s];
+    in[static_cast<std::size_t>(here.token_S[s])] = found.floats()[s];
   return_rows(shape.peers, rows, 1, in.data(), out.data());
-  auto at = out.begin();
+  const float* at = out.data();
   for (const ExpertRows::Run& run : rows.out_D) {
-    std::copy_n(at, run.rows, d_weight_S + run.begin);
+    shape.backend->write(at, d_weight_S + run.begin,
+                         static_cast<std::size_t>(run.rows) * sizeof(float));
     at += run.rows;
   }
   float* dx_SH = workspace.take(rows.num_out() * h);
-  return_rows(shape.peers, rows, h, dx_RH, dx_SH);
-  scatter_back(shape, routed, /*weighted=*/false, dx_SH, dx_TH);
+  return_rows(shape, rows, h, dx_RH, dx_SH);
+  scatter_back(shape, routed, SlotWeights::ignored, dx_SH, dx_TH);
   workspace.rewind(mark);
 }
 
@@ -262,14 +269,25 @@ Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
   const std::int64_t experts = shape.router.experts;
   const Workspace::Mark mark = workspace.mark();
   float* logits = workspace.take(tokens * experts);
-  linear(host_backend(), tokens, {x_TH, shape.hidden}, weights.router, {},
+  linear(*shape.backend, tokens, {x_TH, shape.hidden}, weights.router, {},
          {logits, experts});
-  Routing routing = route(shape.router, logits, weights.correction_E());
+  Routing routing
+    = route(*shape.backend, shape.router, logits, weights.correction);
   workspace.rewind(mark);
   return routing;
 }
 
 } // namespace
+
+Routing route(Backend& backend, const RouterShape& shape, const float* logits,
+              const at::Tensor& correction_E) {
+  const auto of_host = backend.read(logits, shape.tokens * shape.experts);
+  if (!correction_E.defined())
+    return route(shape, of_host.floats(), nullptr);
+  const auto correction
+    = backend.read(correction_E.const_data_ptr<float>(), shape.experts);
+  return route(shape, of_host.floats(), correction.floats());
+}
 
 void moe_choose(const MoeShape& shape, const MoeWeights& weights,
                 const float* x_TH, RoutedTokens& routed, Workspace& workspace) {
@@ -287,7 +305,7 @@ void moe_choose(const MoeShape& shape, const MoeWeights& weights,
   routed.gate_up_RX = workspace.take(routed.rows.num_in() * columns);
   routed.inputs_RH = workspace.take(routed.rows.num_in() * shape.hidden);
   const Workspace::Mark mark = workspace.mark();
-  send_rows(shape.peers, routed.rows, shape.hidden,
+  send_rows(shape, routed.rows, shape.hidden,
             gather_out(shape, routed, x_TH, workspace), routed.inputs_RH);
   workspace.rewind(mark);
 }
@@ -312,7 +330,8 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
   const std::int64_t experts = shape.router.experts;
   const Workspace::Mark mark = workspace.mark();
   // zero for slots of experts that other tp ranks have
-  float* d_weight_S = take_zeros(shape.router.slots(), workspace);
+  const std::int64_t slots = shape.router.slots();
+  float* d_weight_S = take_zeros(*shape.backend, slots, workspace);
   float* d_logits = workspace.take(tokens * experts);
   if (shape.peers.exist())
     exchanged_backward(shape, weights, routed, dy_TH, grads, d_weight_S, dx_TH,
@@ -322,12 +341,17 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                          {weights.experts, routed.routing, weights.first_expert,
                           x_TH, routed.gate_up_RX},
                          grads.experts, dy_TH, d_weight_S, dx_TH, workspace);
-  route_backward(shape.router, routed.routing, d_weight_S, d_logits);
+  const auto d_weights = shape.backend->read(d_weight_S, slots);
+  const auto of_host = shape.backend->change(d_logits, tokens * experts,
+                                             net::OldContent::ignored);
+  route_backward(shape.router, routed.routing, d_weights.floats(),
+                 of_host.floats());
   if (add_router_loss)
-    add_router_loss(d_logits);
-  linear_grad_weight(host_backend(), tokens, {d_logits, experts},
+    add_router_loss(of_host.floats());
+  of_host.put_back();
+  linear_grad_weight(*shape.backend, tokens, {d_logits, experts},
                      {x_TH, shape.hidden}, grads.router);
-  linear_grad_input(host_backend(), tokens, {d_logits, experts}, weights.router,
+  linear_grad_input(*shape.backend, tokens, {d_logits, experts}, weights.router,
                     {dx_TH, shape.hidden}, /*accumulate=*/true);
   workspace.rewind(mark);
 }

@@ -3,8 +3,9 @@
 // sorted by expert, so that an expert is three products over its tokens. Each
 // tp rank has all of the router, and a part of each expert's width or, with
 // expert parallelism, some experts; its result is a partial sum. Experts of dp
-// ranks get their tokens from these (expert_exchange.hpp). All of it runs on
-// the host, in memory that the device has finished with.
+// ranks get their tokens from these (expert_exchange.hpp). The host assigns
+// tokens to experts, for which it waits for the router's logits; all else is
+// the device's.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate of an expert.
@@ -19,9 +20,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace troupe::models {
+
+class Backend;
 
 /// One expert's parameters in one plane.
 struct ExpertWeights {
@@ -37,13 +41,10 @@ struct MoeWeights {
   std::vector<ExpertWeights> experts; ///< neighbours, those of this device
   std::int64_t first_expert = 0;      ///< index of the first of them
   std::int64_t ordinal = 0;           ///< among the model's layers with experts
-
-  const float* correction_E() const { ///< null: none
-    return correction.defined() ? correction.const_data_ptr<float>() : nullptr;
-  }
 };
 
 struct MoeShape {
+  Backend* backend = nullptr;
   std::int64_t hidden = 0;     ///< H
   RouterShape router;          ///< T, E, k
   MlpShape unit;               ///< one expert; its `rows` are ignored
@@ -59,14 +60,34 @@ struct RoutedTokens {
   float* gate_up_RX = nullptr; ///< [rows at the experts here, 2I]
 };
 
-/// Gathers rows of x [T, W] of the slots [begin, begin + rows) into out [rows,
-/// W].
-void moe_gather(const Routing& routing, std::int64_t begin, std::int64_t rows,
-                std::int64_t width, const float* x, float* out);
-/// Adds each slot's row, times its weight if `weighted`, to out[token].
-void moe_scatter(const Routing& routing, std::int64_t begin, std::int64_t rows,
-                 std::int64_t width, bool weighted, const float* from,
-                 float* out);
+/// Slots [begin, begin + rows) of a routing, which outlives this.
+struct RoutedSlots {
+  const Routing& routing;
+  std::int64_t begin = 0;
+  std::int64_t rows = 0;
+
+  /// Returns the token of each slot.
+  std::vector<std::int64_t> tokens() const {
+    const auto first = routing.token_S.begin() + begin;
+    return {first, first + rows};
+  }
+  std::span<const float> weights() const {
+    return std::span(routing.weight_S)
+      .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows));
+  }
+};
+/// Gathers rows of x [T, W] of the slots into out [rows, W].
+void moe_gather(Backend& backend, const RoutedSlots& slots, std::int64_t width,
+                const float* x, float* out);
+
+enum class SlotWeights : std::uint8_t { applied, ignored };
+/// Adds each slot's row to out[token].
+void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
+                 SlotWeights weights, const float* from, float* out);
+
+/// Chooses experts by logits [T, E] of the device, on the host.
+Routing route(Backend& backend, const RouterShape& shape, const float* logits,
+              const at::Tensor& correction_E);
 
 /// Chooses the experts of each token, and brings their inputs to them. Memory
 /// of what the result keeps is taken from `workspace`.

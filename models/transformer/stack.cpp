@@ -78,9 +78,10 @@ ExpertPeers expert_peers(const MoeWeights& experts, const TensorPeers& peers) {
 
 } // namespace
 
-MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
+MoeShape moe_shape(const Transformer& model, const MoeWeights& experts,
                    const PackedTokens& batch, const Sizes& z,
                    const TensorPeers& peers) {
+  const ModelShape& shape = model.shape;
   const std::int64_t chosen = shape.experts.per_token;
   ReplayedExperts replayed;
   if (!batch.experts_TW.empty())
@@ -94,7 +95,8 @@ MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
                            .rule = shape.experts.router,
                            .replayed = replayed,
                            .keeps_scores = batch.balance_weight > 0};
-  return {z.hidden, router, unit, z.operands, expert_peers(experts, peers)};
+  return {model.backend, z.hidden,   router,
+          unit,          z.operands, expert_peers(experts, peers)};
 }
 
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
@@ -159,16 +161,18 @@ void send(const Transformer& model, net::Channel& to, const float* x,
           std::int64_t floats, const char* name) {
   if (floats == 0)
     return;
-  model.backend->wait();
-  to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+  const auto of_host = model.backend->read(x, floats);
+  to.send(of_host.floats(), of_host.bytes().size(), name);
 }
 
 void receive(const Transformer& model, net::Channel& from, float* x,
              std::int64_t floats, const char* name) {
   if (floats == 0)
     return;
-  model.backend->wait();
-  from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+  const auto of_host
+    = model.backend->change(x, floats, net::OldContent::ignored);
+  from.receive(of_host.floats(), of_host.bytes().size(), name);
+  of_host.put_back();
 }
 
 } // namespace troupe::models::stack

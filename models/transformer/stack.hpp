@@ -55,7 +55,7 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers);
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
-MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
+MoeShape moe_shape(const Transformer& model, const MoeWeights& experts,
                    const PackedTokens& batch, const Sizes& z,
                    const TensorPeers& peers);
 

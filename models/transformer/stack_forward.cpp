@@ -133,8 +133,7 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
 
 void StackForward::choose_experts(const LayerWeights& w, const LayerSaved& s,
                                   const float* normed_TH) const {
-  model.backend->wait();
-  moe_choose(moe_shape(model.shape, w.moe, batch, z, peers), w.moe, normed_TH,
+  moe_choose(moe_shape(model, w.moe, batch, z, peers), w.moe, normed_TH,
              *s.experts, workspace);
 }
 
@@ -164,9 +163,8 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
     } else if (!accumulate) {
       model.backend->fill(target, z.tokens * z.hidden, 0.0F);
     }
-    model.backend->wait();
-    moe_forward(moe_shape(model.shape, w.moe, batch, z, peers), w.moe,
-                normed_TH, *s.experts, target, workspace);
+    moe_forward(moe_shape(model, w.moe, batch, z, peers), w.moe, normed_TH,
+                *s.experts, target, workspace);
   });
 }
 

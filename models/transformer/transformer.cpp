@@ -52,8 +52,9 @@ void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
     return;
   const float* whole_TH = run.peers.gather(
     x_TH, run.scratch.wide_TH, run.z.tokens, run.z.hidden, "gather tokens");
-  run.model.backend->wait();
-  probe->emplace_back(whole_TH, whole_TH + run.z.tokens * run.z.hidden);
+  const std::int64_t count = run.z.tokens * run.z.hidden;
+  const auto seen = run.model.backend->read(whole_TH, count);
+  probe->emplace_back(seen.floats(), seen.floats() + count);
 }
 
 } // namespace

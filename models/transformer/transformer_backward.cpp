@@ -192,8 +192,7 @@ struct LayerBackward {
     else
       model.backend->fill(scratch.d_wide_TH, z.tokens * z.hidden, 0.0F);
     const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
-    model.backend->wait();
-    const MoeShape moe = stack::moe_shape(model.shape, w.moe, batch, z, peers);
+    const MoeShape moe = stack::moe_shape(model, w.moe, batch, z, peers);
     const Routing& routing = s.experts->routing;
     const auto balance = [&](float* d_logits_TE) {
       if (batch.balance_weight > 0 && peers.first())
@@ -201,9 +200,12 @@ struct LayerBackward {
     };
     moe_backward(moe, w.moe, x_TH, *s.experts, dy_copy, g.moe,
                  scratch.d_wide_TH, workspace, balance);
-    if (g.moe.correction.defined() && peers.first())
-      add_load_excess(moe.router, routing, batch.copies_T(),
-                      g.moe.correction.mutable_data_ptr<float>());
+    if (g.moe.correction.defined() && peers.first()) {
+      const auto loads = model.backend->change(
+        g.moe.correction.mutable_data_ptr<float>(), moe.router.experts);
+      add_load_excess(moe.router, routing, batch.copies_T(), loads.floats());
+      loads.put_back();
+    }
     workspace.rewind(mark);
   }
 

@@ -349,15 +349,17 @@ TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
       head.peers.collect(own + entries, all + entries * peers, entries,
                          "ids of the largest logits");
     }
-    head.backend->wait();
-    top_join(
-      {.peers = peers,
-       .rows = chunks.rows(),
-       .per_row = per_row,
-       .logits_PRK = all,
-       .ids_PRK = reinterpret_cast<const std::int32_t*>(all + entries * peers),
-       .lse_R = rows.lse_R + chunks.first()},
-      loss_inverse(head), found);
+    const auto largest = head.backend->read(all, 2 * entries * peers);
+    const auto lse_R
+      = head.backend->read(rows.lse_R + chunks.first(), chunks.rows());
+    top_join({.peers = peers,
+              .rows = chunks.rows(),
+              .per_row = per_row,
+              .logits_PRK = largest.floats(),
+              .ids_PRK = reinterpret_cast<const std::int32_t*>(
+                largest.floats() + entries * peers),
+              .lse_R = lse_R.floats()},
+             loss_inverse(head), found);
     workspace.rewind(of_chunk);
   }
   workspace.rewind(mark);
@@ -367,10 +369,8 @@ TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,
                 std::int64_t rows, float* logits) {
   loss_logits(head, rows, hidden_TH, logits);
-  head.backend->wait();
-  const float inverse = loss_inverse(head);
-  for (std::int64_t i = 0; i < rows * head.vocab() && inverse != 1.0F; ++i)
-    logits[i] *= inverse;
+  if (const float inverse = loss_inverse(head); inverse != 1.0F)
+    head.backend->scale(logits, rows * head.vocab(), inverse);
 }
 
 } // namespace troupe::models

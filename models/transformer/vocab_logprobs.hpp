@@ -108,7 +108,7 @@ TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
                      Workspace& workspace);
 
 /// Computes this rank's logits[rows, V] / temperature of the first `rows`
-/// hidden states, readable by the host.
+/// hidden states.
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,
                 std::int64_t rows, float* logits);
 

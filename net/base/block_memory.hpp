@@ -1,6 +1,7 @@
-// Allocator for blocks of memory that do not come from the system: device
-// memory that the host may also access. Plain functions, so that layers below
-// tensors need not know the device.
+// Allocator for blocks of memory that do not come from the system: the memory
+// of a device, whose addresses the host does not use. Plain functions, so that
+// layers below tensors need not know the device. What the host reads or writes
+// there goes through net/base/host_copy.hpp.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,16 @@ struct BlockMemory {
   void* (*take)(std::size_t size_bytes);
   /// Frees the block after work that uses it has finished.
   void (*give)(void* data);
-  /// Moves pages off the device; address and content stay.
+  /// Frees the device's pages of a block; the address stays. What it held is
+  /// lost.
   void (*evict)(void* data, std::size_t size_bytes);
+  /// Copies to host memory after all kernels so far.
+  void (*read)(const void* from, void* to, std::size_t size_bytes);
+  /// Copies from host memory, ordered between kernels before and after; the
+  /// host's memory may change after the call.
+  void (*write)(const void* from, void* to, std::size_t size_bytes);
+  /// Returns whether the address is in a block of this memory.
+  bool (*owns)(const void* data);
 };
 
 } // namespace troupe::net

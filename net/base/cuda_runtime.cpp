@@ -18,6 +18,7 @@ CudaRuntime CudaRuntime::open(const char* file) {
   library.find("cudaFree", cuda.give);
   library.find("cudaMemsetAsync", cuda.set_bytes);
   library.find("cudaMemPrefetchAsync", cuda.move_pages);
+  library.find("cudaMemcpyAsync", cuda.copy_bytes);
   library.find("cudaStreamSynchronize", cuda.wait_stream);
   library.find("cudaGetLastError", cuda.clear_error);
   library.find("cudaGetErrorString", cuda.error_text);

@@ -40,6 +40,9 @@ struct CudaRuntime {
   int (*move_pages)(const void* data, std::size_t size_bytes, CudaLocation,
                     unsigned flags, CudaStream)
     = nullptr;
+  int (*copy_bytes)(void* to, const void* from, std::size_t size_bytes,
+                    int kind, CudaStream)
+    = nullptr;
   int (*wait_stream)(CudaStream) = nullptr;
   int (*clear_error)() = nullptr; ///< cudaGetLastError of the calling thread
   const char* (*error_text)(int result) = nullptr;

@@ -22,6 +22,7 @@ constexpr int gpu_generation = 75;     // cudaDevAttrComputeCapabilityMajor
 constexpr int gpu_shares_memory = 89;  // cudaDevAttrConcurrentManagedAccess
 constexpr unsigned gpu_any_stream = 1; // cudaMemAttachGlobal
 constexpr int gpu_pages_on_host = 2;   // cudaMemLocationTypeHost
+constexpr int gpu_copy_by_address = 4; // cudaMemcpyDefault
 
 /// The head of cudaDeviceProp, and room for the rest of it.
 struct GpuProperties {
@@ -43,6 +44,7 @@ static_assert(offsetof(cudaDeviceProp, uuid)
               && cudaDevAttrConcurrentManagedAccess == gpu_shares_memory
               && cudaMemAttachGlobal == gpu_any_stream
               && cudaMemLocationTypeHost == gpu_pages_on_host
+              && cudaMemcpyDefault == gpu_copy_by_address
               && sizeof(cudaMemLocation) == sizeof(CudaLocation));
 #endif
 
@@ -61,7 +63,7 @@ class GpuGuard {
 public:
   GpuGuard(const CudaRuntime& cuda, int device) : cuda_(cuda) {
     cuda.get_device(&before_);
-    if (device != before_)
+    if (device >= 0 && device != before_)
       cuda.set_device(device);
   }
   ~GpuGuard() {
@@ -78,23 +80,34 @@ private:
 /// The device that each block was taken on: another thread may free it.
 class GpuBlocks {
 public:
-  void add(const void* data, int device) {
+  void add(const void* data, std::size_t size_bytes, int device) {
     const std::lock_guard lock(mutex_);
-    devices_[data] = device;
+    blocks_[data] = {size_bytes, device};
   }
+  /// Returns the device of the block that has the address; -1: none has.
   int device_of(const void* data) {
     const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(data);
-    return found == devices_.end() ? 0 : found->second;
+    auto after = blocks_.upper_bound(data);
+    if (after == blocks_.begin())
+      return -1;
+    const auto& [begin, block] = *--after;
+    const auto offset = static_cast<const std::byte*>(data)
+                        - static_cast<const std::byte*>(begin);
+    return static_cast<std::size_t>(offset) < block.size_bytes ? block.device
+                                                               : -1;
   }
   void remove(const void* data) {
     const std::lock_guard lock(mutex_);
-    devices_.erase(data);
+    blocks_.erase(data);
   }
 
 private:
+  struct Block {
+    std::size_t size_bytes = 0;
+    int device = 0;
+  };
   std::mutex mutex_;
-  std::map<const void*, int> devices_;
+  std::map<const void*, Block> blocks_;
 };
 
 GpuBlocks& gpu_blocks() {
@@ -199,7 +212,7 @@ void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes,
   void* data = nullptr;
   gpu_check(cuda, cuda.take_managed(&data, size_bytes, gpu_any_stream),
             "a block could not be allocated");
-  gpu_blocks().add(data, device);
+  gpu_blocks().add(data, size_bytes, device);
   try { // by the GPU: pages that the host touches first are the host's
     gpu_check(cuda, cuda.set_bytes(data, 0, size_bytes, nullptr),
               "a block could not be zeroed");
@@ -231,6 +244,34 @@ void evict_gpu_memory(const CudaRuntime& cuda, void* data,
   gpu_check(cuda, cuda.wait_stream(nullptr), failed);
 }
 
+namespace {
+
+void gpu_copy(const CudaRuntime& cuda, const void* from, void* to,
+              std::size_t size_bytes, int device) {
+  const GpuGuard guard(cuda, device);
+  constexpr auto failed = "numbers could not be copied";
+  gpu_check(cuda,
+            cuda.copy_bytes(to, from, size_bytes, gpu_copy_by_address, nullptr),
+            failed);
+  gpu_check(cuda, cuda.wait_stream(nullptr), failed);
+}
+
+} // namespace
+
+void read_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                     std::size_t size_bytes) {
+  gpu_copy(cuda, from, to, size_bytes, gpu_blocks().device_of(from));
+}
+
+void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                      std::size_t size_bytes) {
+  gpu_copy(cuda, from, to, size_bytes, gpu_blocks().device_of(to));
+}
+
+bool is_gpu_memory(const void* data) {
+  return gpu_blocks().device_of(data) >= 0;
+}
+
 const BlockMemory* gpu_memory() {
   static constexpr BlockMemory memory{
     [](std::size_t size_bytes) {
@@ -239,7 +280,14 @@ const BlockMemory* gpu_memory() {
     [](void* data) { give_gpu_memory(CudaRuntime::machine(), data); },
     [](void* data, std::size_t size_bytes) {
       evict_gpu_memory(CudaRuntime::machine(), data, size_bytes);
-    }};
+    },
+    [](const void* from, void* to, std::size_t size_bytes) {
+      read_gpu_memory(CudaRuntime::machine(), from, to, size_bytes);
+    },
+    [](const void* from, void* to, std::size_t size_bytes) {
+      write_gpu_memory(CudaRuntime::machine(), from, to, size_bytes);
+    },
+    is_gpu_memory};
   return CudaRuntime::machine().why_not.empty() ? &memory : nullptr;
 }
 

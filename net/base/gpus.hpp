@@ -50,5 +50,13 @@ void give_gpu_memory(const CudaRuntime& cuda, void* data) noexcept;
 /// Moves the block's pages to the host after those kernels.
 void evict_gpu_memory(const CudaRuntime& cuda, void* data,
                       std::size_t size_bytes);
+/// Copies between a block and host memory, after the kernels of the block's
+/// device that are under way; returns when it is done.
+void read_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                     std::size_t size_bytes);
+void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                      std::size_t size_bytes);
+/// Returns whether the address is in a block that was taken here.
+bool is_gpu_memory(const void* data);
 
 } // namespace troupe::net

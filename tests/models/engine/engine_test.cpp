@@ -49,8 +49,8 @@ protected:
 };
 
 std::vector<float> copy_of(Engine& engine, Plane plane) {
-  const std::span<float> all = engine.parameters().plane(plane);
-  return {all.begin(), all.end()};
+  const auto all = engine.parameters().read(plane);
+  return {all.floats(), all.floats() + all.bytes().size() / sizeof(float)};
 }
 
 void expect_close(const std::vector<float>& a, const std::vector<float>& b,
@@ -202,17 +202,18 @@ TEST_F(EngineTest, AResumedRunHasTheBitsOfAnUninterruptedOne) { // I8
 TEST_F(EngineTest, ANonFiniteStepIsSkippedAndCounted) {
   const net::Rows rows = random_sequences(4, 75, 12, 7);
   const auto e = engine();
-  float& broken = e->parameters().plane(Plane::weight)[0];
-  const float kept = broken;
-  std::ranges::fill(e->parameters().plane(Plane::weight).first(75 * 40),
-                    std::numeric_limits<float>::infinity());
+  const auto weights = copy_of(*e, Plane::weight);
+  const auto broken = e->parameters().overwrite(Plane::weight);
+  std::ranges::copy(weights, broken.floats());
+  std::fill_n(broken.floats(), 75 * 40, std::numeric_limits<float>::infinity());
+  broken.put_back();
   const std::uint64_t before = e->checksum();
   RunContext context;
   const MetricSums sums = e->train(sft({first_samples(4)}), rows, context);
   EXPECT_EQ(sums.value("train/skipped_steps"), 1);
   EXPECT_EQ(e->checksum(), before);
   EXPECT_EQ(e->optimizer_steps(), 1U);
-  EXPECT_TRUE(std::isfinite(kept));
+  EXPECT_TRUE(std::isfinite(weights[0]));
 }
 
 TEST_F(EngineTest, AFullyMaskedMiniBatchChangesNoWeight) {

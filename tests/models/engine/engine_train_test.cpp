@@ -54,10 +54,11 @@ struct TrainingCase {
     const GoldenTensors want = read_golden(folder / file);
     const Parameters& parameters = engine.parameters();
     ASSERT_EQ(want.size(), parameters.shapes().size());
+    const auto found = parameters.read(plane);
     for (std::size_t p = 0; p < want.size(); ++p) {
       const std::string& name = parameters.shapes()[p].name;
       const auto& values = want.at(name).values;
-      const float* got = parameters.plane(plane).data() + parameters.offset(p);
+      const float* got = found.floats() + parameters.offset(p);
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_NEAR(got[i], values[i], allowed) << name << " entry " << i;
     }

@@ -51,8 +51,9 @@ protected:
   }
 
   std::vector<float> gradient() {
-    const auto plane = engine_->parameters().plane(Plane::grad);
-    return {plane.begin(), plane.end()};
+    const auto plane = engine_->parameters().read(Plane::grad);
+    return {plane.floats(),
+            plane.floats() + plane.bytes().size() / sizeof(float)};
   }
 
   std::filesystem::path folder_;
@@ -65,9 +66,9 @@ TEST_P(FamilyGradient, EqualsTransformersForEveryParameter) {
   EXPECT_NEAR(run(false, true), reference.at("loss").get<double>(), 1e-4);
   const Parameters& parameters = engine_->parameters();
   std::vector<ParameterValues> values;
+  const auto plane = parameters.read(Plane::grad);
   for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
-    const float* data
-      = parameters.plane(Plane::grad).data() + parameters.offset(i);
+    const float* data = plane.floats() + parameters.offset(i);
     const ParameterShape& shape = parameters.shapes()[i];
     if (shape.balances)
       continue; // a buffer without a gradient in transformers

@@ -77,10 +77,10 @@ void expect_gradients(Engine& engine, const nlohmann::json& gradients,
                       double tolerance) {
   const Parameters& parameters = engine.parameters();
   ASSERT_EQ(gradients.size(), parameters.shapes().size());
+  const auto plane = parameters.read(Plane::grad);
   for (std::size_t p = 0; p < parameters.shapes().size(); ++p) {
     const auto& shape = parameters.shapes()[p];
-    const float* g
-      = parameters.plane(Plane::grad).data() + parameters.offset(p);
+    const float* g = plane.floats() + parameters.offset(p);
     double squares = 0, dot = 0;
     for (std::int64_t i = 0; i < shape.num_elements(); ++i) {
       squares += double{g[i]} * g[i];

@@ -132,6 +132,30 @@ TEST_F(Gpus, AThreadUsesItsOwnDeviceOnly) {
   EXPECT_FALSE(driver_.has_context(0)) << "half a gigabyte for nothing";
 }
 
+TEST_F(Gpus, CopiesOfABlockWaitForTheKernelsOfItsDevice) {
+  void* block = nullptr;
+  on_device(1, [&] {
+    block = take_gpu_memory(cuda_, fake_block);
+    driver_.kernel(block);
+  });
+  int value = 7;
+  write_gpu_memory(cuda_, &value, block, sizeof value);
+  value = 0;
+  read_gpu_memory(cuda_, block, &value, sizeof value);
+  EXPECT_EQ(value, 7);
+  EXPECT_EQ(driver_.faults(), 0);
+  give_gpu_memory(cuda_, block);
+}
+
+TEST_F(Gpus, AnAddressWithinABlockIsKnown) {
+  auto* block = static_cast<std::byte*>(take_gpu_memory(cuda_, fake_block));
+  EXPECT_TRUE(is_gpu_memory(block + fake_block - 1));
+  EXPECT_FALSE(is_gpu_memory(block + fake_block));
+  EXPECT_FALSE(is_gpu_memory(this));
+  give_gpu_memory(cuda_, block);
+  EXPECT_FALSE(is_gpu_memory(block));
+}
+
 TEST_F(Gpus, ABlockIsFreedAfterTheKernelsOfItsDevice) {
   void* data = nullptr;
   on_device(1, [&] {

@@ -2,9 +2,10 @@
 
 #include "models/kernels/host_backend.hpp"
 
+#include "far_memory.hpp"
+
 #include <algorithm>
-#include <cstdlib>
-#include <new>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,8 +17,6 @@ namespace {
 
 using namespace models;
 
-constexpr std::size_t deferred_page_bytes = 4096;
-
 /// List to which this thread's kernels are recorded; null: they run.
 thread_local std::vector<std::function<void()>>* deferred_notes = nullptr;
 
@@ -26,22 +25,41 @@ void not_in_a_capture(const char* what) {
     throw std::logic_error(std::string(what) + " while kernels are recorded");
 }
 
+FarMemory& deferred_memory() {
+  static auto* memory = new FarMemory; // blocks may outlive other statics
+  return *memory;
+}
+
 void* late_take(std::size_t size_bytes) {
   not_in_a_capture("memory is taken");
-  const std::size_t size = (size_bytes + deferred_page_bytes - 1)
-                           / deferred_page_bytes * deferred_page_bytes;
-  auto* data = static_cast<std::byte*>(
-    ::operator new (size, std::align_val_t{deferred_page_bytes}));
-  std::fill_n(data, size, std::byte{0});
-  return data;
+  return deferred_memory().take(size_bytes);
 }
 
 void late_give(void* data) {
+  if (data == nullptr)
+    return;
   DeferredBackend::instance().wait();
-  ::operator delete (data, std::align_val_t{deferred_page_bytes});
+  deferred_memory().give(data);
 }
 
-void late_evict(void* /*data*/, std::size_t /*size_bytes*/) {}
+void late_evict(void* data, std::size_t size_bytes) {
+  DeferredBackend::instance().wait();
+  deferred_memory().evict(data, size_bytes);
+}
+
+void late_read(const void* from, void* to, std::size_t size_bytes) {
+  DeferredBackend::instance().wait();
+  const FarMemory::Reach reach(deferred_memory());
+  std::memcpy(to, from, size_bytes);
+}
+
+void late_write(const void* from, void* to, std::size_t size_bytes) {
+  DeferredBackend::instance().write(from, to, size_bytes);
+}
+
+bool late_owns(const void* data) {
+  return deferred_memory().owns(data);
+}
 
 /// Returns the last position that a group's tokens attend to, of those that
 /// have a token.
@@ -115,7 +133,8 @@ DeferredBackend& DeferredBackend::instance() {
 }
 
 const net::BlockMemory* DeferredBackend::memory() const {
-  static constexpr net::BlockMemory late{late_take, late_give, late_evict};
+  static constexpr net::BlockMemory late{late_take, late_give,  late_evict,
+                                         late_read, late_write, late_owns};
   return &late;
 }
 
@@ -123,6 +142,9 @@ const net::BlockMemory* DeferredBackend::memory() const {
 void DeferredBackend::wait() {
   not_in_a_capture("somebody waits");
   const std::lock_guard lock(mutex_);
+  if (kernels_.empty())
+    return;
+  const FarMemory::Reach reach(deferred_memory());
   while (!kernels_.empty()) {
     const auto kernel = std::move(kernels_.front());
     kernels_.pop_front();
@@ -173,27 +195,6 @@ void DeferredBackend::scale(float* x, std::int64_t count, float factor) {
   later([=, this] { inner_.scale(x, count, factor); });
 }
 
-void DeferredBackend::gather_rows(const RowList& list, const float* from,
-                                  float* to) {
-  later_with_tables([=, this, rows = kept(list.rows)] {
-    inner_.gather_rows({rows, list.width, list.factor}, from, to);
-  });
-}
-
-void DeferredBackend::add_rows(const RowList& list, const float* from,
-                               float* to) {
-  later_with_tables([=, this, rows = kept(list.rows)] {
-    inner_.add_rows({rows, list.width, list.factor}, from, to);
-  });
-}
-
-void DeferredBackend::scatter_rows(const RowList& list, const float* from,
-                                   float* to) {
-  later_with_tables([=, this, rows = kept(list.rows)] {
-    inner_.scatter_rows({rows, list.width, list.factor}, from, to);
-  });
-}
-
 void DeferredBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
                            const ConstMatrix& b, const MutableMatrix& c,
                            const GemmOptions& options) {
@@ -203,6 +204,7 @@ void DeferredBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
 std::unique_ptr<PreparedWeight>
 DeferredBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
   wait();
+  const FarMemory::Reach reach(deferred_memory());
   return inner_.prepare(parts, operands);
 }
 
@@ -367,6 +369,7 @@ void DeferredBackend::scalar_rows_backward(
 double DeferredBackend::sum_of_squares(const float* grad,
                                        std::span<const OptimizerRun> runs) {
   wait();
+  const FarMemory::Reach reach(deferred_memory());
   return inner_.sum_of_squares(grad, runs);
 }
 

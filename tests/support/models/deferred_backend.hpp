@@ -43,6 +43,11 @@ public:
   void scatter_rows(const models::RowList& list, const float* from,
                     float* to) override;
 
+  void row_dots(const models::WholeRows& shape, const float* a, const float* b,
+                float* dots_R) override;
+  void scale_rows(std::span<const float> weights_R, std::int64_t width,
+                  float* x) override;
+
   void gemm(const models::GemmShape& shape, const models::ConstMatrix& a,
             const models::ConstMatrix& b, const models::MutableMatrix& c,
             const models::GemmOptions& options) override;

@@ -3,7 +3,9 @@
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/local_model.hpp"
 #include "net/collectives/all_to_all.hpp"
+#include "net/collectives/staged_collectives.hpp"
 
+#include "backend_support.hpp"
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -27,6 +29,14 @@ net::GroupSpec group_of(const std::string& name, std::uint32_t index,
   return spec;
 }
 
+/// A group of devices whose memory the host may not be able to address.
+std::shared_ptr<net::Collectives> join_group(const net::GroupSpec& spec,
+                                             net::GroupRegistry& registry) {
+  auto host = net::make_host_collectives(spec, registry);
+  const net::BlockMemory* memory = backend_under_test().memory();
+  return memory == nullptr ? host : net::make_staged_collectives(host, *memory);
+}
+
 std::shared_ptr<net::Collectives> join_axis(net::GroupRegistry& registry,
                                             const Strategy& strategy,
                                             Coordinate where, const char* name,
@@ -36,7 +46,7 @@ std::shared_ptr<net::Collectives> join_axis(net::GroupRegistry& registry,
     return nullptr;
   const std::uint32_t index = where.*axis;
   where.*axis = 0;
-  return net::make_host_collectives(
+  return join_group(
     group_of(name + std::to_string(index_of(strategy, where)), index, size),
     registry);
 }
@@ -81,7 +91,7 @@ join_expert_copies(net::GroupRegistry& registry, const Strategy& strategy,
     return nullptr;
   const std::uint32_t index = where.dp / step;
   where.dp %= step;
-  return net::make_host_collectives(
+  return join_group(
     group_of("copies" + std::to_string(index_of(strategy, where)), index,
              strategy.dp / step),
     registry);
@@ -104,10 +114,10 @@ models::Groups join_groups(net::GroupRegistry& registry,
   if (where.pp == 0 || where.pp + 1 == strategy.pp) {
     Coordinate first = where;
     first.pp = 0;
-    groups.ends = net::make_host_collectives(
-      group_of("ends" + std::to_string(index_of(strategy, first)),
-               where.pp == 0 ? 0 : 1, 2),
-      registry);
+    groups.ends
+      = join_group(group_of("ends" + std::to_string(index_of(strategy, first)),
+                            where.pp == 0 ? 0 : 1, 2),
+                   registry);
   }
   groups.previous = join_link(registry, strategy, where,
                               (where.pp + strategy.pp - 1) % strategy.pp);
@@ -124,9 +134,8 @@ const std::vector<plans::Box>& boxes_of(const models::LocalModel& part,
 
 // A gradient under z1 has the offsets of the whole local model.
 const float* start_of(const models::LocalModel& part,
-                      const models::Parameters& parameters,
+                      const models::Parameters& parameters, const float* start,
                       const plans::Box& box, models::Plane plane) {
-  const float* start = parameters.plane(plane).data();
   if (plane != models::Plane::grad || plans::cuts_weights(part.strategy))
     return start + box.offset_bytes / sizeof(float);
   const models::PartBox& owner = part.owner(box.parameter);
@@ -281,9 +290,11 @@ ParallelReplica::plane(models::Plane plane) const {
   std::map<std::string, WholeTensor> found;
   for (const auto& engine : engines_) {
     const models::LocalModel& part = engine->part();
+    const auto values = engine->parameters().read(plane);
     for (const plans::Box& box : boxes_of(part, plane)) {
       const ParameterShape& shape = part.parameters[box.parameter];
-      put_box(box, shape, start_of(part, engine->parameters(), box, plane),
+      put_box(box, shape,
+              start_of(part, engine->parameters(), values.floats(), box, plane),
               found[shape.name]);
     }
   }

@@ -1,0 +1,54 @@
+// Kernels over rows of matrices, deferred with their host tables.
+#include "deferred_backend.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace troupe::testing {
+
+using namespace models;
+
+namespace {
+
+template <class T>
+std::vector<T> kept(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+} // namespace
+
+void DeferredBackend::gather_rows(const RowList& list, const float* from,
+                                  float* to) {
+  later_with_tables([=, this, rows = kept(list.rows)] {
+    inner_.gather_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void DeferredBackend::add_rows(const RowList& list, const float* from,
+                               float* to) {
+  later_with_tables([=, this, rows = kept(list.rows)] {
+    inner_.add_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void DeferredBackend::scatter_rows(const RowList& list, const float* from,
+                                   float* to) {
+  later_with_tables(
+    [=, this, rows = kept(list.rows), weights = kept(list.weights)] {
+      inner_.scatter_rows({rows, list.width, list.factor, weights}, from, to);
+    });
+}
+
+void DeferredBackend::row_dots(const WholeRows& shape, const float* a,
+                               const float* b, float* dots_R) {
+  later([=, this] { inner_.row_dots(shape, a, b, dots_R); });
+}
+
+void DeferredBackend::scale_rows(std::span<const float> weights_R,
+                                 std::int64_t width, float* x) {
+  later_with_tables([=, this, weights = kept(weights_R)] {
+    inner_.scale_rows(weights, width, x);
+  });
+}
+
+} // namespace troupe::testing
