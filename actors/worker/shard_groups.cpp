@@ -1,6 +1,7 @@
 #include "actors/worker/shard_groups.hpp"
 
 #include "config/base/defaults.hpp"
+#include "models/gpu/gpu_memory.hpp"
 #include "net/base/gpus.hpp"
 #include "net/collectives/all_to_all.hpp"
 #include "net/collectives/nccl_collectives.hpp"
@@ -49,7 +50,8 @@ of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
     = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
   const auto gpu = shard.rank.value % devices % gpus.names.size();
   return net::make_nccl_collectives(
-    {.host = net::make_staged_collectives(std::move(host), *net::gpu_memory()),
+    {.host
+     = net::make_staged_collectives(std::move(host), models::gpu_memory()),
      .device = static_cast<int>(gpu),
      .progress_deadline = defaults::collective_deadline,
      .gpu = gpus.ids[gpu]});

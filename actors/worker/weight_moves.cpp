@@ -30,10 +30,14 @@ models::PlaneSource find_plane(WorkerContext& worker, ReplicaId replica,
     .worker = worker.run.plan.cluster.worker_of(from),
     .id = export_id(replica, from, static_cast<std::uint8_t>(plane)),
     .bytes = {}};
-  source.bytes = source.worker == worker.worker
-                   ? worker.exchange.weights.find(source.id)
-                   : worker.exchange.peer_memory.find(
-                     *worker.exchange.data_plane, source.worker, source.id);
+  if (source.worker != worker.worker) {
+    source.bytes = worker.exchange.peer_memory.find(*worker.exchange.data_plane,
+                                                    source.worker, source.id);
+    return source;
+  }
+  const auto here = worker.exchange.weights.find(source.id);
+  source.bytes = here.bytes;
+  source.memory = here.memory;
   return source;
 }
 
@@ -93,12 +97,13 @@ models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
 /// EMA update of the whole yields.
 std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
                          const plans::EmaSource& ema) {
-  const auto& newest = shard.engine->parameters().newest(models::Plane::weight);
-  const std::span weights{newest.data(), newest.size_bytes()};
+  const auto newest = shard.engine->parameters().change(models::Plane::weight);
+  const auto weights = newest.bytes();
   const auto& settings = shard.worker->run.settings;
   const auto staging_bytes = settings.cluster.move_staging_bytes();
   if (!settings.run.check_moves) {
     move.ema_update(weights, ema.decay, staging_bytes);
+    newest.put_back();
     return 0;
   }
   std::vector<float> expected(weights.size() / sizeof(float));
@@ -107,6 +112,7 @@ std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
   move.run(std::as_writable_bytes(std::span(incoming)));
   models::ema_update(expected, incoming, ema.decay);
   move.ema_update(weights, ema.decay, staging_bytes);
+  newest.put_back();
   if (std::memcmp(expected.data(), weights.data(), weights.size()) != 0)
     throw FailureError({.code = Errc::bug,
                         .who = shard.device->name(),
@@ -123,9 +129,10 @@ void publish_planes(Shard& shard) {
     const auto id = export_id(shard.replica.id, shard.rank,
                               static_cast<std::uint8_t>(plane));
     const auto& block = shard.engine->parameters().published(plane);
-    worker.exchange.weights.publish(id, {block.data(), block.size_bytes()});
-    worker.exchange.data_plane->export_memory(id, block.data(),
-                                              block.size_bytes());
+    worker.exchange.weights.publish(
+      id, {{block.data(), block.size_bytes()}, block.memory()});
+    worker.exchange.data_plane->export_memory(
+      id, {block.data(), block.size_bytes(), block.memory()});
     if (const auto place = block.place()) {
       shard.places.push_back(std::make_unique<net::MemoryHandle>(*place));
       worker.exchange.data_plane->export_memory(net::handle_id(id),
@@ -147,7 +154,10 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
     done.checksum = ema_update(shard, move, *ema);
   } else {
     shard.engine->expect_weights();
-    move.run(shard.engine->weights());
+    const auto target
+      = shard.engine->parameters().overwrite(models::Plane::weight);
+    move.run(target.bytes());
+    target.put_back();
   }
   done.bytes = move.moved_bytes();
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);

@@ -7,15 +7,15 @@
 
 namespace troupe::actors {
 
-void LocalWeights::publish(std::uint64_t id, std::span<const std::byte> bytes) {
+void LocalWeights::publish(std::uint64_t id, const Plane& plane) {
   const std::lock_guard lock{mutex_};
-  spans_[id] = bytes;
+  planes_[id] = plane;
 }
 
-std::span<const std::byte> LocalWeights::find(std::uint64_t id) const {
+LocalWeights::Plane LocalWeights::find(std::uint64_t id) const {
   const std::lock_guard lock{mutex_};
-  const auto found = spans_.find(id);
-  return found == spans_.end() ? std::span<const std::byte>{} : found->second;
+  const auto found = planes_.find(id);
+  return found == planes_.end() ? Plane{} : found->second;
 }
 
 WorkerContext::WorkerContext() = default;

@@ -29,13 +29,17 @@ namespace troupe::actors {
 /// number.
 class LocalWeights {
 public:
-  void publish(std::uint64_t id, std::span<const std::byte> bytes);
+  struct Plane {
+    std::span<const std::byte> bytes;
+    const net::BlockMemory* memory = nullptr; ///< null: the host's
+  };
+  void publish(std::uint64_t id, const Plane& plane);
   /// Returns the weights; empty if another process holds them.
-  std::span<const std::byte> find(std::uint64_t id) const;
+  Plane find(std::uint64_t id) const;
 
 private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::span<const std::byte>> spans_;
+  std::map<std::uint64_t, Plane> planes_;
 };
 
 /// Returns the number under which a shard exports a plane (0: weights) to the

@@ -103,6 +103,16 @@ Weights Engine::Impl::views(Plane plane) const {
   return found;
 }
 
+void Engine::Impl::views_moved() {
+  if (!parameters.moves_planes())
+    return;
+  const DType operands = weights.operands;
+  weights = views(Plane::weight);
+  weights.operands = operands;
+  if (grads)
+    grads = views(Plane::grad);
+}
+
 float* Engine::Impl::run_forward(const PackedTokens& batch,
                                  const RunContext& context, Workspace& memory,
                                  Saved* saved) {

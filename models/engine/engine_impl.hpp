@@ -44,6 +44,8 @@ struct Engine::Impl {
   }
   /// Returns the views of a plane by their role in the stack.
   Weights views(Plane plane) const;
+  /// Renews the views after planes came back to the device.
+  void views_moved();
   /// Returns the options with the model's end tokens if none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Returns the final hidden states of these sequences; checks lengths and

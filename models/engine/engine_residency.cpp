@@ -11,6 +11,7 @@ void Engine::offload(std::span<const Plane> planes) {
 void Engine::reload(std::span<const Plane> planes) {
   for (const auto plane : planes)
     impl_->parameters.reload(plane);
+  impl_->views_moved();
 }
 
 void Engine::drop_weights() {
@@ -19,6 +20,7 @@ void Engine::drop_weights() {
 
 void Engine::expect_weights() {
   impl_->parameters.expect(Plane::weight);
+  impl_->views_moved();
 }
 
 std::uint64_t Engine::device_bytes() const {

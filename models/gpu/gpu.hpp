@@ -1,5 +1,5 @@
 // The backend of a GPU of this host (net/base/gpus.hpp): ATen operations in
-// managed memory, with flash attention from Ampere on and graph capture by CUDA
+// its memory, with flash attention from Ampere on and graph capture by CUDA
 // graphs. Written against libtorch's documented behaviour and checked through
 // the same code on the CPU; it has not run on a GPU yet.
 #pragma once

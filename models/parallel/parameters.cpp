@@ -69,9 +69,9 @@ Parameters::Parameters(const LocalModel& part, bool trainable,
 /// too.
 void Parameters::allocate(Plane plane, std::int64_t count) {
   PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
+  memory.exists = true;
   memory.size = count;
-  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(count, 1))
-                     * sizeof(float);
+  const std::size_t bytes = memory.size_bytes();
   memory.device
     = memory_ != nullptr
         ? net::PageBlock(bytes, *memory_)
@@ -82,7 +82,21 @@ void Parameters::allocate(Plane plane, std::int64_t count) {
 
 void Parameters::PlaneMemory::move_to(Where there) {
   where = there;
-  charge.set(there == Where::device ? device.size_bytes() : 0);
+  charge.set(there == Where::device ? size_bytes() : 0);
+}
+
+void Parameters::leave_device(PlaneMemory& memory, Where there) const {
+  if (memory_ != nullptr)
+    memory.device = {};
+  else
+    memory.device.release_pages();
+  memory.move_to(there);
+}
+
+void Parameters::return_to_device(PlaneMemory& memory) const {
+  if (memory.device.data() == nullptr)
+    memory.device = net::PageBlock(memory.size_bytes(), *memory_);
+  memory.move_to(Where::device);
 }
 
 void Parameters::Window::allocate(std::int64_t count,
@@ -106,8 +120,7 @@ void Parameters::index_names() {
 
 const Parameters::PlaneMemory& Parameters::memory_of(Plane plane) const {
   const PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
-  TROUPE_CHECK(memory.device.data() != nullptr,
-               "this model is not trained: no such plane");
+  TROUPE_CHECK(memory.exists, "this model is not trained: no such plane");
   return memory;
 }
 
@@ -120,11 +133,10 @@ void Parameters::offload(Plane plane) {
   if (memory.where != Where::device)
     return;
   if (memory.host.data() == nullptr)
-    memory.host = net::PageBlock(memory.device.size_bytes(), sharing_);
+    memory.host = net::PageBlock(memory.size_bytes(), sharing_);
   if (!std::exchange(memory.host_is_current, true))
     copy_to_host(memory);
-  memory.device.release_pages();
-  memory.move_to(Where::host);
+  leave_device(memory, Where::host);
 }
 
 void Parameters::changed() {
@@ -138,16 +150,16 @@ void Parameters::reload(Plane plane) {
   if (memory.where == Where::device)
     return;
   TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
-  const std::size_t size_bytes = memory.device.size_bytes();
+  return_to_device(memory);
   if (memory_ != nullptr)
-    memory_->write(memory.host.data(), memory.device.data(), size_bytes);
+    memory_->write(memory.host.data(), memory.device.data(),
+                   memory.size_bytes());
   else
-    std::memcpy(memory.device.data(), memory.host.data(), size_bytes);
-  memory.move_to(Where::device);
+    std::memcpy(memory.device.data(), memory.host.data(), memory.size_bytes());
 }
 
 void Parameters::copy_to_host(PlaneMemory& memory) const {
-  const std::size_t size_bytes = memory.device.size_bytes();
+  const std::size_t size_bytes = memory.size_bytes();
   if (memory_ != nullptr)
     memory_->read(memory.device.data(), memory.host.data(), size_bytes);
   else
@@ -156,15 +168,14 @@ void Parameters::copy_to_host(PlaneMemory& memory) const {
 
 void Parameters::drop(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
-  memory.device.release_pages();
   memory.host_is_current = false;
-  memory.move_to(Where::nowhere);
+  leave_device(memory, Where::nowhere);
 }
 
 void Parameters::expect(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   memory.host_is_current = false;
-  memory.move_to(Where::device);
+  return_to_device(memory);
 }
 
 const net::PageBlock& Parameters::published(Plane plane) const {
@@ -180,8 +191,8 @@ const net::PageBlock& Parameters::newest(Plane plane) const {
 std::uint64_t Parameters::device_bytes() const {
   std::uint64_t bytes = 0;
   for (const PlaneMemory& memory : planes_)
-    if (memory.where == Where::device)
-      bytes += memory.device.size_bytes();
+    if (memory.exists && memory.where == Where::device)
+      bytes += memory.size_bytes();
   return bytes;
 }
 
@@ -190,6 +201,14 @@ net::HostRead Parameters::read(Plane plane) const {
   const bool of_device = memory.where != Where::host;
   return {of_device ? memory_ : nullptr, newest(plane).data(),
           static_cast<std::size_t>(memory.size) * sizeof(float)};
+}
+
+net::HostWrite Parameters::change(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  const bool of_device = memory.where != Where::host;
+  return {of_device ? memory_ : nullptr, newest(plane).data(),
+          static_cast<std::size_t>(memory.size) * sizeof(float),
+          net::OldContent::needed};
 }
 
 net::HostWrite Parameters::overwrite(Plane plane) const {

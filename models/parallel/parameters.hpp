@@ -10,8 +10,9 @@
 // that the units pass through (plans/weights/gather_buffers.hpp,
 // models/sync/zero3_flow.hpp).
 //
-// A plane may leave its device and return to the same address: an offloaded
-// plane is in host memory, where others can read it; a dropped one is nowhere.
+// A plane may leave its device: an offloaded plane is in host memory, where
+// others can read it; a dropped one is nowhere. On the CPU it returns to the
+// same address, on a GPU to any: views of it are then made anew.
 #pragma once
 
 #include "config/model/model_shape.hpp"
@@ -88,6 +89,8 @@ public:
   /// Returns the newest values, from the device or from where they are
   /// offloaded, for the host to read; kernels must have run.
   net::HostRead read(Plane plane) const;
+  /// Returns the newest values likewise, for the host to change.
+  net::HostWrite change(Plane plane) const;
   /// Returns the plane of the device for the host to overwrite.
   net::HostWrite overwrite(Plane plane) const;
   /// Returns what kernels see: the plane itself, or with z3, for weights and
@@ -103,6 +106,7 @@ public:
   /// Records that planes on the device were written.
   void changed();
   /// Copies an offloaded plane back; does nothing if it is on the device.
+  /// Views of a plane that comes back are out of date if `moves_planes`.
   void reload(Plane plane);
   /// Frees the device memory; the values are lost.
   void drop(Plane plane);
@@ -114,6 +118,10 @@ public:
   const net::PageBlock& published(Plane plane) const;
   /// Returns the block that holds the current values.
   const net::PageBlock& newest(Plane plane) const;
+  /// Returns whether planes have another address after they were away.
+  bool moves_planes() const {
+    return memory_ != nullptr;
+  }
   /// Returns the bytes of all planes that are on the device.
   std::uint64_t device_bytes() const;
 
@@ -123,10 +131,14 @@ private:
     net::PageBlock device;
     net::MemoryCharge charge; ///< while it is on the device
     net::PageBlock host;      ///< allocated by the first offload
+    bool exists = false;
     bool host_is_current = false;
     Where where = Where::device;
     std::int64_t size = 0; ///< elements
 
+    std::size_t size_bytes() const {
+      return static_cast<std::size_t>(size < 1 ? 1 : size) * sizeof(float);
+    }
     void move_to(Where there);
   };
   struct Window {
@@ -137,6 +149,8 @@ private:
   };
   void allocate(Plane plane, std::int64_t count);
   void copy_to_host(PlaneMemory& memory) const;
+  void leave_device(PlaneMemory& memory, Where there) const;
+  void return_to_device(PlaneMemory& memory) const;
   void index_names();
   const PlaneMemory& memory_of(Plane plane) const;
   PlaneMemory& memory_of(Plane plane);

@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "models/kernels/ema_update.hpp"
 #include "models/kernels/non_temporal_copy.hpp"
+#include "net/base/host_copy.hpp"
 #include "net/data_plane/data_plane.hpp"
 
 #include <algorithm>
@@ -111,7 +112,12 @@ void WeightMove::run(std::span<std::byte> target) {
   PullsUnderWay under_way(*plane_, pulls_, target.data());
   const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
-    if (streams)
+    if (source->memory != nullptr)
+      for_each_run(part, source->bytes, target,
+                   [memory = source->memory](auto into, auto from) {
+                     memory->read(from.data(), into.data(), from.size());
+                   });
+    else if (streams)
       non_temporal_copy(target.data(), source->bytes.data(), part);
     else
       for_each_run(part, source->bytes, target, [](auto into, auto from) {
@@ -129,8 +135,11 @@ void WeightMove::ema_update(std::span<std::byte> target, double decay,
           ema_update_bytes(into, from, decay);
         });
       };
-  for (const auto& [source, part] : copies_)
-    ema_update_runs(part, source->bytes);
+  for (const auto& [source, part] : copies_) {
+    const net::HostRead incoming(source->memory, source->bytes.data(),
+                                 source->bytes.size());
+    ema_update_runs(part, incoming.bytes());
+  }
   if (!pulled_.empty() && staging_bytes != staging_bytes_)
     cut_rounds(staging_bytes);
   for (auto& [pulls, landings] : rounds_) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 namespace troupe::net {
+struct BlockMemory;
 class DataPlane;
 } // namespace troupe::net
 
@@ -29,8 +30,9 @@ namespace troupe::models {
 /// Location of another device's plane.
 struct PlaneSource {
   WorkerId worker;
-  std::uint64_t id = 0;             ///< id of its published block
-  std::span<const std::byte> bytes; ///< empty: it must be pulled
+  std::uint64_t id = 0;                     ///< id of its published block
+  std::span<const std::byte> bytes;         ///< empty: it must be pulled
+  const net::BlockMemory* memory = nullptr; ///< of `bytes`; null: the host's
 };
 
 class WeightMove {

@@ -14,9 +14,6 @@ struct BlockMemory {
   void* (*take)(std::size_t size_bytes);
   /// Frees the block after work that uses it has finished.
   void (*give)(void* data);
-  /// Frees the device's pages of a block; the address stays. What it held is
-  /// lost.
-  void (*evict)(void* data, std::size_t size_bytes);
   /// Copies to host memory after all kernels so far.
   void (*read)(const void* from, void* to, std::size_t size_bytes);
   /// Copies from host memory, ordered between kernels before and after; the

@@ -14,10 +14,7 @@ CudaRuntime CudaRuntime::open(const char* file) {
   library.find("cudaGetDevice", cuda.get_device);
   library.find("cudaSetDevice", cuda.set_device);
   library.find("cudaMemGetInfo", cuda.memory_info);
-  library.find("cudaMallocManaged", cuda.take_managed);
-  library.find("cudaFree", cuda.give);
   library.find("cudaMemsetAsync", cuda.set_bytes);
-  library.find("cudaMemPrefetchAsync", cuda.move_pages);
   library.find("cudaMemcpyAsync", cuda.copy_bytes);
   library.find("cudaStreamSynchronize", cuda.wait_stream);
   library.find("cudaGetLastError", cuda.clear_error);

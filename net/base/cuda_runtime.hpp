@@ -12,12 +12,6 @@ namespace troupe::net {
 
 using CudaStream = void*; ///< null: the default stream of the current device
 
-/// The place that pages of managed memory are moved to.
-struct CudaLocation {
-  int type;
-  int id;
-};
-
 /// The driver's answers about itself and its devices.
 struct CudaDevices {
   int (*driver_version)(int* version) = nullptr;
@@ -32,13 +26,7 @@ struct CudaRuntime {
   int (*get_device)(int* device) = nullptr;
   int (*set_device)(int device) = nullptr;
   int (*memory_info)(std::size_t* free, std::size_t* total) = nullptr;
-  int (*take_managed)(void** data, std::size_t size_bytes, unsigned flags)
-    = nullptr;
-  int (*give)(void* data) = nullptr;
   int (*set_bytes)(void* data, int value, std::size_t size_bytes, CudaStream)
-    = nullptr;
-  int (*move_pages)(const void* data, std::size_t size_bytes, CudaLocation,
-                    unsigned flags, CudaStream)
     = nullptr;
   int (*copy_bytes)(void* to, const void* from, std::size_t size_bytes,
                     int kind, CudaStream)

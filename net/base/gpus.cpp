@@ -19,9 +19,6 @@ namespace {
 
 constexpr int gpu_no_device = 100;
 constexpr int gpu_generation = 75;     // cudaDevAttrComputeCapabilityMajor
-constexpr int gpu_shares_memory = 89;  // cudaDevAttrConcurrentManagedAccess
-constexpr unsigned gpu_any_stream = 1; // cudaMemAttachGlobal
-constexpr int gpu_pages_on_host = 2;   // cudaMemLocationTypeHost
 constexpr int gpu_copy_by_address = 4; // cudaMemcpyDefault
 
 /// The head of cudaDeviceProp, and room for the rest of it.
@@ -41,11 +38,7 @@ static_assert(offsetof(cudaDeviceProp, uuid)
               && sizeof(cudaDeviceProp) <= sizeof(GpuProperties)
               && cudaErrorNoDevice == gpu_no_device
               && cudaDevAttrComputeCapabilityMajor == gpu_generation
-              && cudaDevAttrConcurrentManagedAccess == gpu_shares_memory
-              && cudaMemAttachGlobal == gpu_any_stream
-              && cudaMemLocationTypeHost == gpu_pages_on_host
-              && cudaMemcpyDefault == gpu_copy_by_address
-              && sizeof(cudaMemLocation) == sizeof(CudaLocation));
+              && cudaMemcpyDefault == gpu_copy_by_address);
 #endif
 
 void gpu_check(const CudaRuntime& cuda, int result, const char* what) {
@@ -127,11 +120,9 @@ GpuRoom gpu_room(const CudaRuntime& cuda) {
   return room;
 }
 
-void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
-                    int device) {
+[[noreturn]] void gpu_fail_full(const CudaRuntime& cuda, std::size_t size_bytes,
+                                int device) {
   const GpuRoom room = gpu_room(cuda);
-  if (size_bytes <= room.free)
-    return;
   constexpr double gb = 1e9;
   throw FailureError{
     {.code = Errc::out_of_memory,
@@ -147,16 +138,6 @@ void gpu_check_free(const CudaRuntime& cuda, std::size_t size_bytes,
 std::string gpu_version(int number) {
   return "CUDA " + std::to_string(number / 1000) + "."
          + std::to_string(number % 1000 / 10);
-}
-
-GpuReport gpu_refusal(GpuReport report, std::string why) {
-  report.names.clear();
-  report.generations.clear();
-  report.memory_bytes.clear();
-  report.ids.clear();
-  report.why_none = std::move(why);
-  report.is_refused = true;
-  return report;
 }
 
 } // namespace
@@ -183,15 +164,8 @@ GpuReport find_gpus(const CudaRuntime& cuda) {
     GpuProperties properties{};
     gpu_check(cuda, cuda.devices.properties(&properties, i), unknown);
     int generation = 0;
-    int shares = 0;
     gpu_check(cuda, cuda.devices.attribute(&generation, gpu_generation, i),
               unknown);
-    gpu_check(cuda, cuda.devices.attribute(&shares, gpu_shares_memory, i),
-              unknown);
-    if (shares == 0)
-      return gpu_refusal(std::move(report),
-                         std::string(properties.name)
-                           + " does not share its memory with the host");
     report.names.emplace_back(properties.name);
     report.generations.push_back(generation);
     report.memory_bytes.push_back(properties.total_bytes);
@@ -202,46 +176,29 @@ GpuReport find_gpus(const CudaRuntime& cuda) {
   return report;
 }
 
-void* take_gpu_memory(const CudaRuntime& cuda, std::size_t size_bytes,
-                      void (*make_room)()) {
+void* take_gpu_memory(const CudaRuntime& cuda, const GpuAllocator& allocator,
+                      std::size_t size_bytes) {
   int device = 0;
   gpu_check(cuda, cuda.get_device(&device), "there is no current GPU");
-  if (gpu_room(cuda).free < size_bytes)
-    make_room();
-  gpu_check_free(cuda, size_bytes, device);
-  void* data = nullptr;
-  gpu_check(cuda, cuda.take_managed(&data, size_bytes, gpu_any_stream),
-            "a block could not be allocated");
+  void* data = allocator.take(size_bytes);
+  if (data == nullptr)
+    gpu_fail_full(cuda, size_bytes, device);
   gpu_blocks().add(data, size_bytes, device);
-  try { // by the GPU: pages that the host touches first are the host's
+  try {
     gpu_check(cuda, cuda.set_bytes(data, 0, size_bytes, nullptr),
               "a block could not be zeroed");
-    gpu_check(cuda, cuda.wait_stream(nullptr), "a block could not be zeroed");
   } catch (...) {
-    give_gpu_memory(cuda, data);
+    give_gpu_memory(allocator, data);
     throw;
   }
   return data;
 }
 
-// cudaFree may wait for kernels but does not promise to.
-void give_gpu_memory(const CudaRuntime& cuda, void* data) noexcept {
+void give_gpu_memory(const GpuAllocator& allocator, void* data) {
   if (data == nullptr)
     return;
-  const GpuGuard guard(cuda, gpu_blocks().device_of(data));
-  cuda.wait_stream(nullptr);
   gpu_blocks().remove(data);
-  cuda.give(data);
-}
-
-void evict_gpu_memory(const CudaRuntime& cuda, void* data,
-                      std::size_t size_bytes) {
-  const GpuGuard guard(cuda, gpu_blocks().device_of(data));
-  constexpr auto failed = "a plane could not leave the GPU";
-  gpu_check(
-    cuda, cuda.move_pages(data, size_bytes, {gpu_pages_on_host, 0}, 0, nullptr),
-    failed);
-  gpu_check(cuda, cuda.wait_stream(nullptr), failed);
+  allocator.give(data);
 }
 
 namespace {
@@ -270,25 +227,6 @@ void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
 
 bool is_gpu_memory(const void* data) {
   return gpu_blocks().device_of(data) >= 0;
-}
-
-const BlockMemory* gpu_memory() {
-  static constexpr BlockMemory memory{
-    [](std::size_t size_bytes) {
-      return take_gpu_memory(CudaRuntime::machine(), size_bytes);
-    },
-    [](void* data) { give_gpu_memory(CudaRuntime::machine(), data); },
-    [](void* data, std::size_t size_bytes) {
-      evict_gpu_memory(CudaRuntime::machine(), data, size_bytes);
-    },
-    [](const void* from, void* to, std::size_t size_bytes) {
-      read_gpu_memory(CudaRuntime::machine(), from, to, size_bytes);
-    },
-    [](const void* from, void* to, std::size_t size_bytes) {
-      write_gpu_memory(CudaRuntime::machine(), from, to, size_bytes);
-    },
-    is_gpu_memory};
-  return CudaRuntime::machine().why_not.empty() ? &memory : nullptr;
 }
 
 } // namespace troupe::net

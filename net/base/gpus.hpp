@@ -2,14 +2,10 @@
 // without CUDA reports none with the reason; so does one with CUDA on a host
 // without a driver, since starting needs nothing of the driver.
 //
-// Memory of GPUs is managed (cudaMallocManaged): kernels and the host use the
-// same addresses, the host after kernels have finished. This lets files, moves,
-// checkpoints and the host's collectives access it directly; pages migrate on
-// demand. The driver would let more be allocated than a GPU has, and move pages
-// to and fro: a block that is larger than what is free is refused instead.
+// Memory of GPUs comes from one allocator, libtorch's
+// (models/gpu/gpu_memory.hpp), and only kernels and copies use its addresses.
 #pragma once
 
-#include "net/base/block_memory.hpp"
 #include "net/base/cuda_runtime.hpp"
 
 #include <array>
@@ -36,20 +32,18 @@ struct GpuReport {
 
 /// Queries the driver on every call.
 GpuReport find_gpus(const CudaRuntime& cuda = CudaRuntime::machine());
-/// Returns the allocator shared by all GPUs of this process; null in a build
-/// without CUDA.
-const BlockMemory* gpu_memory();
+/// Takes and frees memory of the current device in the order of its default
+/// stream; `take` returns null if there is too little.
+struct GpuAllocator {
+  void* (*take)(std::size_t size_bytes);
+  void (*give)(void* data);
+};
 
-/// Allocates zeroed memory on the current device of the calling thread. If it
-/// has less free, calls `make_room`, which frees what is kept for reuse; throws
-/// a FailureError if that is not enough.
-void* take_gpu_memory(
-  const CudaRuntime& cuda, std::size_t size_bytes, void (*make_room)() = [] {});
-/// Frees the block after the kernels of its device that are under way.
-void give_gpu_memory(const CudaRuntime& cuda, void* data) noexcept;
-/// Moves the block's pages to the host after those kernels.
-void evict_gpu_memory(const CudaRuntime& cuda, void* data,
+/// Allocates memory on the current device of the calling thread, which the
+/// device zeroes. Throws a FailureError that says what is free.
+void* take_gpu_memory(const CudaRuntime& cuda, const GpuAllocator& allocator,
                       std::size_t size_bytes);
+void give_gpu_memory(const GpuAllocator& allocator, void* data);
 /// Copies between a block and host memory, after the kernels of the block's
 /// device that are under way; returns when it is done.
 void read_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,

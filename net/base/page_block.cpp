@@ -98,8 +98,7 @@ PageBlock::PageBlock(PageBlock&& other) noexcept
 void PageBlock::release_pages() {
   if (data_ == nullptr)
     return;
-  if (memory_ != nullptr)
-    return memory_->evict(data_, size_bytes_);
+  TROUPE_CHECK(memory_ == nullptr, "pages of a device have no other address");
   const int advice = descriptor_ >= 0 ? MADV_REMOVE : MADV_DONTNEED;
   TROUPE_CHECK(::madvise(data_, size_bytes_, advice) == 0,
                "pages of a block could not be given back");

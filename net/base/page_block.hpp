@@ -44,8 +44,12 @@ public:
   std::size_t size_bytes() const {
     return size_bytes_;
   }
-  /// Returns the pages to the system, after which they read as zero; pages of a
-  /// device move to the host.
+  /// Returns the device's memory; null: it is the system's.
+  const BlockMemory* memory() const {
+    return memory_;
+  }
+  /// Returns the pages to the system, after which they read as zero. Not for
+  /// blocks of a device: these are freed as a whole.
   void release_pages();
   /// Returns the bytes of resident pages, as the system counts them.
   std::uint64_t resident_bytes() const;

@@ -276,7 +276,12 @@ void DataPlane::pull_rows(WorkerId from, StepId step,
 void DataPlane::export_memory(std::uint64_t id, const void* data,
                               std::uint64_t bytes,
                               std::shared_ptr<void> keep_alive) {
-  impl_->serving->exports.add(id, data, bytes, std::move(keep_alive));
+  impl_->serving->exports.add(id, {data, bytes}, std::move(keep_alive));
+}
+
+void DataPlane::export_memory(std::uint64_t id,
+                              const ExportedMemory& exported) {
+  impl_->serving->exports.add(id, exported, {});
 }
 
 void DataPlane::withdraw(std::uint64_t id) {

@@ -9,6 +9,7 @@
 #include "config/base/error.hpp"
 #include "config/base/ids.hpp"
 #include "net/base/rows.hpp"
+#include "net/data_plane/exports.hpp"
 #include "net/data_plane/memory_pull.hpp"
 #include "net/data_plane/stash.hpp"
 #include "net/transport/peer_socket.hpp"
@@ -75,6 +76,8 @@ public:
   /// (optional) is held until the last read has ended.
   void export_memory(std::uint64_t id, const void* data, std::uint64_t bytes,
                      std::shared_ptr<void> keep_alive = {});
+  /// The same for memory of a device, which is copied as it is read.
+  void export_memory(std::uint64_t id, const ExportedMemory& exported);
   /// Withdraws an export: no read starts afterwards, and none is still running;
   /// waits for running ones (a stalled reader's connection is closed at the
   /// deadline). Must not be called from a `done`.

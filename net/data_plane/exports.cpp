@@ -4,29 +4,29 @@
 
 namespace troupe::net {
 
-void ExportTable::add(std::uint64_t id, const void* data,
-                      std::uint64_t size_bytes,
+void ExportTable::add(std::uint64_t id, const ExportedMemory& exported,
                       std::shared_ptr<void> keep_alive) {
   const auto unread = std::make_shared<std::promise<void>>();
   // only ever read: Buffer has no const form
-  auto* bytes = static_cast<std::byte*>(const_cast<void*>(data));
+  auto* bytes = static_cast<std::byte*>(const_cast<void*>(exported.data));
   std::shared_ptr<void> owner(bytes, [unread, keep_alive](void*) mutable {
     keep_alive.reset(); // the withdrawing thread frees it, no reader
     unread->set_value();
   });
   Export entry{std::move(keep_alive), unread->get_future(),
-               Buffer(std::move(owner), bytes, size_bytes)};
+               Buffer(std::move(owner), bytes, exported.size_bytes),
+               exported.memory};
   std::lock_guard lock(mutex_);
   TROUPE_CHECK(exports_.try_emplace(id, std::move(entry)).second,
                "memory " + std::to_string(id) + " is exported already");
 }
 
-std::optional<Buffer> ExportTable::read(std::uint64_t id) {
+std::optional<ExportTable::Found> ExportTable::read(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   auto found = exports_.find(id);
   if (found == exports_.end())
     return std::nullopt;
-  return found->second.memory;
+  return Found{found->second.bytes, found->second.memory};
 }
 
 void ExportTable::withdraw(std::uint64_t id) {
@@ -35,7 +35,7 @@ void ExportTable::withdraw(std::uint64_t id) {
   lock.unlock(); // freeing may concern gigabytes: not under the lock
   if (taken.empty())
     return;
-  taken.mapped().memory = {};
+  taken.mapped().bytes = {};
   taken.mapped().unread.wait();
 }
 

@@ -2,6 +2,7 @@
 // running reads, so that withdraw() can wait for them. Thread-safe.
 #pragma once
 
+#include "net/base/block_memory.hpp"
 #include "net/base/buffer.hpp"
 
 #include <cstddef>
@@ -14,22 +15,34 @@
 
 namespace troupe::net {
 
+struct ExportedMemory {
+  const void* data = nullptr;
+  std::uint64_t size_bytes = 0;
+  const BlockMemory* memory = nullptr; ///< null: the host's
+};
+
 class ExportTable {
 public:
   /// Adds an export. Throws InvariantError if the number is in use.
-  void add(std::uint64_t id, const void* data, std::uint64_t size_bytes,
+  void add(std::uint64_t id, const ExportedMemory& exported,
            std::shared_ptr<void> keep_alive);
-  /// Returns the whole memory; nullopt: no such number. The read is running as
-  /// long as a copy of the Buffer, or of a slice, exists.
-  std::optional<Buffer> read(std::uint64_t id);
+
+  struct Found {
+    Buffer bytes; ///< the whole memory
+    const BlockMemory* memory = nullptr;
+  };
+  /// Returns nullopt if there is no such number. The read is running as long as
+  /// a copy of the Buffer, or of a slice, exists.
+  std::optional<Found> read(std::uint64_t id);
   /// Removes an export and waits until no read of it is running.
   void withdraw(std::uint64_t id);
 
 private:
   struct Export {
     std::shared_ptr<void> keep_alive;
-    std::future<void> unread; ///< ready once no copy of `memory` exists
-    Buffer memory;
+    std::future<void> unread; ///< ready once no copy of `bytes` exists
+    Buffer bytes;
+    const BlockMemory* memory = nullptr;
   };
 
   std::mutex mutex_;

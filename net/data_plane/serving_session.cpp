@@ -163,18 +163,33 @@ bool may_ask(std::span<const MemoryRuns> parts, std::uint64_t memory_bytes) {
   return bytes <= kMemoryChunkBytes;
 }
 
+/// Copies runs of a device's memory; they follow each other in the copy.
+PayloadPart read_runs(const ExportTable::Found& exported,
+                      const MemoryRuns& part) {
+  const std::uint64_t size_bytes = part.runs * part.run_bytes;
+  const Buffer copy = make_buffer(size_bytes);
+  for (std::uint64_t i = 0; i < part.runs; ++i)
+    exported.memory->read(exported.bytes.data() + part.offset_bytes
+                            + i * part.stride_bytes,
+                          copy.data() + i * part.run_bytes, part.run_bytes);
+  return {copy, {.run_bytes = size_bytes}};
+}
+
 } // namespace
 
 void ServingSession::reply_memory(const PullMemory& pull) {
   if (stale(pull.request, pull.incarnation))
     return;
-  const std::optional<Buffer> memory = context_->exports.read(pull.id);
-  if (!memory || !may_ask(pull.parts, memory->size_bytes()))
+  const auto exported = context_->exports.read(pull.id);
+  if (!exported || !may_ask(pull.parts, exported->bytes.size_bytes()))
     return refuse(pull.request, Errc::bug,
                   "memory " + std::to_string(pull.id)
                     + " has no such bytes, or too many are asked for");
   for (const MemoryRuns& part : pull.parts)
-    payload_.push_back({*memory, part});
+    if (exported->memory == nullptr)
+      payload_.push_back({exported->bytes, part});
+    else
+      payload_.push_back(read_runs(*exported, part));
   send_payload(MemoryReply{pull.request});
 }
 

@@ -25,7 +25,7 @@ struct FakeDriver {
   void (*kernel)(void* data) = nullptr;
   int (*faults)() = nullptr;
   int (*has_context)(int device) = nullptr;
-  void (*begin)(int shares_memory, int count_result) = nullptr;
+  void (*begin)(int count_result) = nullptr;
 
   FakeDriver() {
     LibraryFile file(TROUPE_FAKE_CUDART);
@@ -36,14 +36,42 @@ struct FakeDriver {
   }
 };
 
+/// The stand-in's own allocator, in libtorch's place.
+struct FakeMalloc {
+  int (*take)(void** data, std::size_t size_bytes) = nullptr;
+  int (*give)(void* data) = nullptr;
+
+  static const FakeMalloc& instance() {
+    static const FakeMalloc found = [] {
+      FakeMalloc functions;
+      LibraryFile file(TROUPE_FAKE_CUDART);
+      file.find("cudaMalloc", functions.take);
+      file.find("cudaFree", functions.give);
+      return functions;
+    }();
+    return found;
+  }
+};
+constexpr GpuAllocator fake_allocator{
+  [](std::size_t size_bytes) {
+    void* data = nullptr;
+    FakeMalloc::instance().take(&data, size_bytes);
+    return data;
+  },
+  [](void* data) { FakeMalloc::instance().give(data); }};
+
 class Gpus : public ::testing::Test {
 protected:
   void SetUp() override {
     ASSERT_EQ(cuda_.why_not, "");
-    begin(1, 0);
+    driver_.begin(0);
   }
-  void begin(int shares_memory, int count_result) {
-    driver_.begin(shares_memory, count_result);
+  /// Returns a block of the current device.
+  void* take(std::size_t size_bytes) {
+    return take_gpu_memory(cuda_, fake_allocator, size_bytes);
+  }
+  static void give(void* data) {
+    give_gpu_memory(fake_allocator, data);
   }
   /// Runs on a thread whose device is `device`.
   template <class Work>
@@ -68,74 +96,54 @@ TEST_F(Gpus, AreDescribedByTheDriver) {
   EXPECT_FALSE(gpus.is_refused);
 }
 
-TEST_F(Gpus, ThatDoNotShareTheirMemoryAreRefused) {
-  begin(0, 0);
-  const auto gpus = find_gpus(cuda_);
-  EXPECT_TRUE(gpus.names.empty());
-  EXPECT_TRUE(gpus.memory_bytes.empty());
-  EXPECT_TRUE(gpus.is_refused);
-  EXPECT_EQ(gpus.why_none, "first does not share its memory with the host");
-}
-
 TEST_F(Gpus, AreRefusedIfTheirDriverFails) {
   constexpr int insufficient_driver = 35;
-  begin(1, insufficient_driver);
+  driver_.begin(insufficient_driver);
   EXPECT_TRUE(find_gpus(cuda_).is_refused);
   EXPECT_EQ(cuda_.clear_error(), 0) << "the next kernel launch would report it";
   constexpr int no_device = 100;
-  begin(1, no_device);
+  driver_.begin(no_device);
   EXPECT_FALSE(find_gpus(cuda_).is_refused);
 }
 
 TEST_F(Gpus, ABlockIsZeroedByTheDevice) {
-  void* const data = take_gpu_memory(cuda_, fake_block);
+  void* const data = take(fake_block);
   const std::span bytes(static_cast<const char*>(data), fake_block);
   EXPECT_TRUE(std::ranges::all_of(bytes, [](char b) { return b == 0; }));
-  give_gpu_memory(cuda_, data);
-  EXPECT_EQ(driver_.faults(), 0);
+  give(data);
 }
 
 TEST_F(Gpus, ABlockBeyondWhatIsFreeIsRefused) {
-  void* const first = take_gpu_memory(cuda_, fake_total / 2);
+  void* const first = take(fake_total / 2);
   try {
-    take_gpu_memory(cuda_, fake_total);
-    FAIL() << "the driver would move pages to and fro";
+    take(fake_total);
+    FAIL() << "there is half of it";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::out_of_memory);
     EXPECT_EQ(error.failure().who, "gpu 0");
     EXPECT_EQ(error.failure().what, "a block of 0.067 GB does not fit: 0.034 "
                                     "GB are free of 0.067 GB");
   }
-  evict_gpu_memory(cuda_, first, fake_total / 2);
-  give_gpu_memory(cuda_, take_gpu_memory(cuda_, fake_total));
-  give_gpu_memory(cuda_, first);
-}
-
-TEST_F(Gpus, WhatIsKeptForReuseMakesRoomForABlock) {
-  static const CudaRuntime* runtime = nullptr;
-  static void* kept = nullptr;
-  runtime = &cuda_;
-  kept = take_gpu_memory(cuda_, fake_total / 2);
-  give_gpu_memory(cuda_, take_gpu_memory(cuda_, fake_total, [] {
-                    give_gpu_memory(*runtime, kept);
-                  }));
-  EXPECT_EQ(driver_.faults(), 0);
+  give(first);
+  give(take(fake_total));
 }
 
 TEST_F(Gpus, AThreadUsesItsOwnDeviceOnly) {
   on_device(1, [&] {
-    void* const data = take_gpu_memory(cuda_, fake_block);
-    evict_gpu_memory(cuda_, data, fake_block);
-    give_gpu_memory(cuda_, data);
+    void* const data = take(fake_block);
+    int value = 1;
+    write_gpu_memory(cuda_, &value, data, sizeof value);
+    read_gpu_memory(cuda_, data, &value, sizeof value);
+    give(data);
   });
   EXPECT_TRUE(driver_.has_context(1));
   EXPECT_FALSE(driver_.has_context(0)) << "half a gigabyte for nothing";
 }
 
-TEST_F(Gpus, CopiesOfABlockWaitForTheKernelsOfItsDevice) {
+TEST_F(Gpus, CopiesAreOfTheStreamOfTheBlocksDevice) {
   void* block = nullptr;
   on_device(1, [&] {
-    block = take_gpu_memory(cuda_, fake_block);
+    block = take(fake_block);
     driver_.kernel(block);
   });
   int value = 7;
@@ -144,40 +152,19 @@ TEST_F(Gpus, CopiesOfABlockWaitForTheKernelsOfItsDevice) {
   read_gpu_memory(cuda_, block, &value, sizeof value);
   EXPECT_EQ(value, 7);
   EXPECT_EQ(driver_.faults(), 0);
-  give_gpu_memory(cuda_, block);
+  int current = -1;
+  cuda_.get_device(&current);
+  EXPECT_EQ(current, 0) << "of this thread";
+  give(block);
 }
 
 TEST_F(Gpus, AnAddressWithinABlockIsKnown) {
-  auto* block = static_cast<std::byte*>(take_gpu_memory(cuda_, fake_block));
+  auto* block = static_cast<std::byte*>(take(fake_block));
   EXPECT_TRUE(is_gpu_memory(block + fake_block - 1));
   EXPECT_FALSE(is_gpu_memory(block + fake_block));
   EXPECT_FALSE(is_gpu_memory(this));
-  give_gpu_memory(cuda_, block);
+  give(block);
   EXPECT_FALSE(is_gpu_memory(block));
-}
-
-TEST_F(Gpus, ABlockIsFreedAfterTheKernelsOfItsDevice) {
-  void* data = nullptr;
-  on_device(1, [&] {
-    data = take_gpu_memory(cuda_, fake_block);
-    driver_.kernel(data);
-  });
-  give_gpu_memory(cuda_, data); // by a thread of another device
-  EXPECT_EQ(driver_.faults(), 0);
-  int current = -1;
-  cuda_.get_device(&current);
-  EXPECT_EQ(current, 0);
-}
-
-TEST_F(Gpus, ABlockIsMovedAfterTheKernelsOfItsDevice) {
-  void* data = nullptr;
-  on_device(1, [&] {
-    data = take_gpu_memory(cuda_, fake_block);
-    driver_.kernel(data);
-  });
-  evict_gpu_memory(cuda_, data, fake_block);
-  EXPECT_EQ(driver_.faults(), 0);
-  give_gpu_memory(cuda_, data);
 }
 
 TEST(CudaRuntime, NamesWhatIsMissing) {

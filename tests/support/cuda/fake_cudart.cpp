@@ -2,9 +2,8 @@
 // pretended GPUs: their memory is the host's. It keeps what a driver keeps per
 // thread (current device, last error) and per device (free memory, contexts,
 // kernels under way), and counts what a driver would punish: a block freed or
-// moved under a kernel. The host may touch a block only once it has been
-// zeroed. A shared library of its own, so that the program finds it in the
-// same way as the real one.
+// copied under a kernel. A shared library of its own, so that the program finds
+// it in the same way as the real one.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -25,12 +24,6 @@ constexpr int invalid_device = 101;
 struct Block {
   std::size_t size_bytes = 0;
   int device = 0;
-  bool is_on_host = false;
-};
-
-struct Location {
-  int type;
-  int id;
 };
 
 struct State {
@@ -39,7 +32,6 @@ struct State {
   std::set<int> contexts;
   int faults = 0;
   int count_result = 0;
-  bool shares_memory = true;
 };
 
 std::mutex mutex;
@@ -68,7 +60,7 @@ bool is_in_use(void* data, int except_device) {
 std::size_t free_bytes(int device) {
   std::size_t free = device_bytes;
   for (const auto& [data, block] : state.blocks)
-    if (block.device == device && !block.is_on_host)
+    if (block.device == device)
       free -= block.size_bytes;
   return free;
 }
@@ -93,7 +85,7 @@ int cudaGetDeviceProperties(void* properties, int device) {
   return 0;
 }
 int cudaDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : static_cast<int>(state.shares_memory);
+  *value = attribute == 75 ? 9 : 0;
   return 0;
 }
 int cudaGetDevice(int* device) {
@@ -115,16 +107,15 @@ int cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = device_bytes;
   return 0;
 }
-/// Gives more than is free, as the driver does for managed memory, up to twice
-/// the device.
-int cudaMallocManaged(void** data, std::size_t size_bytes, unsigned) {
+int cudaMalloc(void** data, std::size_t size_bytes) {
   const std::lock_guard lock(mutex);
   use_device();
-  if (size_bytes > 2 * device_bytes)
+  if (size_bytes > free_bytes(current))
     return said(no_memory);
-  *data = ::mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-                 -1, 0);
-  state.blocks[*data] = {size_bytes, current, false};
+  *data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::memset(*data, 0xff, size_bytes);
+  state.blocks[*data] = {size_bytes, current};
   return 0;
 }
 int cudaFree(void* data) {
@@ -141,21 +132,8 @@ int cudaFree(void* data) {
 int cudaMemsetAsync(void* data, int value, std::size_t size_bytes, void*) {
   const std::lock_guard lock(mutex);
   use_device();
-  ::mprotect(data, size_bytes, PROT_READ | PROT_WRITE);
   std::memset(data, value, size_bytes);
   state.kernels.emplace(current, data);
-  return 0;
-}
-int cudaMemPrefetchAsync(const void* data, std::size_t, Location to, unsigned,
-                         void*) {
-  const std::lock_guard lock(mutex);
-  use_device();
-  const auto found = state.blocks.find(const_cast<void*>(data));
-  if (found == state.blocks.end())
-    return said(invalid_value);
-  // Streams of other devices are not waited for.
-  state.faults += static_cast<int>(is_in_use(found->first, current));
-  found->second.is_on_host = to.type == 2;
   return 0;
 }
 int cudaMemcpyAsync(void* to, const void* from, std::size_t size_bytes, int,
@@ -187,7 +165,7 @@ void fake_cuda_kernel(void* data) {
   const std::lock_guard lock(mutex);
   state.kernels.emplace(current, data);
 }
-/// Returns how often a block was freed or moved under a kernel.
+/// Returns how often a block was freed or copied under a kernel.
 int fake_cuda_faults() {
   const std::lock_guard lock(mutex);
   return state.faults;
@@ -197,12 +175,11 @@ int fake_cuda_has_context(int device) {
   const std::lock_guard lock(mutex);
   return static_cast<int>(state.contexts.contains(device));
 }
-/// Begins anew, with devices that share their memory with the host or do not,
-/// and a driver that answers the first question with `count_result`.
-void fake_cuda_begin(int shares_memory, int count_result) {
+/// Begins anew, with a driver that answers the first question with
+/// `count_result`.
+void fake_cuda_begin(int count_result) {
   const std::lock_guard lock(mutex);
   state = {};
-  state.shares_memory = shares_memory != 0;
   state.count_result = count_result;
   current = 0;
   last_error = 0;

@@ -42,11 +42,6 @@ void late_give(void* data) {
   deferred_memory().give(data);
 }
 
-void late_evict(void* data, std::size_t size_bytes) {
-  DeferredBackend::instance().wait();
-  deferred_memory().evict(data, size_bytes);
-}
-
 void late_read(const void* from, void* to, std::size_t size_bytes) {
   DeferredBackend::instance().wait();
   const FarMemory::Reach reach(deferred_memory());
@@ -133,8 +128,8 @@ DeferredBackend& DeferredBackend::instance() {
 }
 
 const net::BlockMemory* DeferredBackend::memory() const {
-  static constexpr net::BlockMemory late{late_take, late_give,  late_evict,
-                                         late_read, late_write, late_owns};
+  static constexpr net::BlockMemory late{late_take, late_give, late_read,
+                                         late_write, late_owns};
   return &late;
 }
 

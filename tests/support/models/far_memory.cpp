@@ -96,10 +96,6 @@ void FarMemory::give(void* data) {
   sizes_.erase(found);
 }
 
-void FarMemory::evict(void* data, std::size_t size_bytes) {
-  ::madvise(data, far_pages(size_bytes), MADV_DONTNEED);
-}
-
 bool FarMemory::owns(const void* data) const {
   const auto* at = static_cast<const std::byte*>(data);
   return at >= arena_ && at < arena_ + far_arena_bytes;

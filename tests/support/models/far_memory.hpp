@@ -20,8 +20,6 @@ public:
   /// Returns zeroed pages. Throws std::bad_alloc.
   void* take(std::size_t size_bytes);
   void give(void* data);
-  /// Frees the pages of a block: they read as zero afterwards.
-  void evict(void* data, std::size_t size_bytes);
   bool owns(const void* data) const;
 
   /// Makes the memory reachable while it exists; nests, on any thread.

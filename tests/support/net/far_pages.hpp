@@ -21,9 +21,6 @@ public:
     static constexpr net::BlockMemory pages{
       [](std::size_t size_bytes) { return instance().take(size_bytes); },
       [](void*) {},
-      [](void* data, std::size_t size_bytes) {
-        std::memset(instance().near(data), 0, size_bytes);
-      },
       [](const void* from, void* to, std::size_t size_bytes) {
         std::memcpy(to, instance().near(from), size_bytes);
       },
