@@ -308,11 +308,8 @@ void DataPlane::Impl::copy_own(const MemoryPull& pull, std::byte* into) {
   for (const MemoryRequest& request : pull.requests())
     for (const ByteRuns& part : request.parts)
       for (std::uint64_t i = 0; i < part.runs; ++i)
-        std::memcpy(
-          into + part.target_offset + i * part.target_stride,
-          memory->slice(part.source_offset + i * part.source_stride, part.bytes)
-            .data(),
-          part.bytes);
+        memory->copy(part.source_offset + i * part.source_stride, part.bytes,
+                     into + part.target_offset + i * part.target_stride);
 }
 
 void DataPlane::pull_memory(MemoryPull& pull, std::byte* into,

@@ -2,6 +2,8 @@
 
 #include "config/base/error.hpp"
 
+#include <cstring>
+
 namespace troupe::net {
 
 void ExportTable::add(std::uint64_t id, const ExportedMemory& exported,
@@ -27,6 +29,15 @@ std::optional<ExportTable::Found> ExportTable::read(std::uint64_t id) {
   if (found == exports_.end())
     return std::nullopt;
   return Found{found->second.bytes, found->second.memory};
+}
+
+void ExportTable::Found::copy(std::uint64_t offset, std::uint64_t size_bytes,
+                              std::byte* to) const {
+  const Buffer from = bytes.slice(offset, size_bytes);
+  if (memory != nullptr)
+    memory->read(from.data(), to, size_bytes);
+  else
+    std::memcpy(to, from.data(), size_bytes);
 }
 
 void ExportTable::withdraw(std::uint64_t id) {

@@ -30,6 +30,11 @@ public:
   struct Found {
     Buffer bytes; ///< the whole memory
     const BlockMemory* memory = nullptr;
+
+    /// Copies a range to host memory. Throws InvariantError if it is out of
+    /// bounds.
+    void copy(std::uint64_t offset, std::uint64_t size_bytes,
+              std::byte* to) const;
   };
   /// Returns nullopt if there is no such number. The read is running as long as
   /// a copy of the Buffer, or of a slice, exists.

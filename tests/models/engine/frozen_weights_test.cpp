@@ -62,13 +62,14 @@ protected:
   /// Element i of the k-th adapter is 0.1 cos(0.37 i + 0.5 k).
   void fill_adapters() {
     Parameters& parameters = engine_->parameters();
-    float* plane = parameters.plane(Plane::weight).data();
+    const auto plane = parameters.overwrite(Plane::weight);
     for (std::size_t k = 0; k < parameters.shapes().size(); ++k)
       for (std::int64_t i = 0; i < parameters.shapes()[k].num_elements(); ++i)
-        plane[parameters.offset(k) + i]
+        plane.floats()[parameters.offset(k) + i]
           = static_cast<float>(0.1
                                * std::cos(0.37 * static_cast<double>(i)
                                           + 0.5 * static_cast<double>(k)));
+    plane.put_back();
     engine_->weights_changed();
   }
 
@@ -85,9 +86,10 @@ protected:
   void expect_measures(Plane plane, const nlohmann::json& want) {
     const Parameters& parameters = engine_->parameters();
     ASSERT_EQ(parameters.shapes().size(), want.size());
+    const auto found = parameters.read(plane);
     for (std::size_t k = 0; k < parameters.shapes().size(); ++k) {
       const ParameterShape& shape = parameters.shapes()[k];
-      const float* x = parameters.plane(plane).data() + parameters.offset(k);
+      const float* x = found.floats() + parameters.offset(k);
       double squares = 0;
       double dot = 0;
       for (std::int64_t i = 0; i < shape.num_elements(); ++i) {
@@ -118,8 +120,9 @@ TEST_P(LoraModel, HasPeftsLossAndGradients) {
 TEST_P(LoraModel, RecomputingGivesTheSameBits) {
   const auto gradient = [&](bool recompute) {
     run(recompute);
-    const auto plane = engine_->parameters().plane(Plane::grad);
-    return std::vector<float>(plane.begin(), plane.end());
+    const auto plane = engine_->parameters().read(Plane::grad);
+    return std::vector<float>(
+      plane.floats(), plane.floats() + plane.bytes().size() / sizeof(float));
   };
   EXPECT_EQ(gradient(true), gradient(false));
 }
@@ -176,8 +179,11 @@ protected:
   /// Saves adapters of which none is zero.
   void save_other_adapters(Engine& engine) {
     engine.load_weights();
-    for (float& x : engine.parameters().plane(Plane::weight))
+    const auto plane = engine.parameters().change(Plane::weight);
+    for (float& x :
+         std::span(plane.floats(), plane.bytes().size() / sizeof(float)))
       x = 0.5F * x + 0.05F;
+    plane.put_back();
     engine.weights_changed();
     engine.save_hf(folder_ / "adapters", DType::f32);
   }

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "deferred_backend.hpp"
+#include "tests/support/models/deferred_backend.hpp"
 
 #include <vector>
 

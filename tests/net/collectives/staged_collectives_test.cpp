@@ -1,4 +1,5 @@
 // Collectives of two threads on memory that faults when the host touches it.
+#include "net/base/host_copy.hpp"
 #include "net/collectives/host_collectives.hpp"
 #include "net/collectives/staged_collectives.hpp"
 

@@ -4,6 +4,7 @@
 #include "models/gpu/gpu.hpp"
 #include "models/kernels/host_backend.hpp"
 #include "net/base/gpus.hpp"
+#include "net/collectives/staged_collectives.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace troupe::testing {
 
@@ -50,6 +52,14 @@ models::Backend& backend_under_test() {
     return models::gpu_backend(0);
   throw std::runtime_error("TROUPE_TEST_COMPUTE: host, aten, late or gpu, not "
                            + asked());
+}
+
+std::shared_ptr<net::Collectives>
+over_device(std::shared_ptr<net::Collectives> host) {
+  const net::BlockMemory* memory = backend_under_test().memory();
+  return net::make_staged_collectives(
+    std::move(host),
+    memory != nullptr ? *memory : *DeferredBackend::instance().memory());
 }
 
 } // namespace troupe::testing

@@ -5,9 +5,17 @@
 #pragma once
 
 #include "models/kernels/backend.hpp"
+#include "net/collectives/collectives.hpp"
+
+#include <memory>
 
 namespace troupe::testing {
 
 models::Backend& backend_under_test();
+
+/// Returns the group for memory of the devices that tests have, which the host
+/// may not be able to address.
+std::shared_ptr<net::Collectives>
+over_device(std::shared_ptr<net::Collectives> host);
 
 } // namespace troupe::testing

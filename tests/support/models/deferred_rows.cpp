@@ -11,7 +11,7 @@ using namespace models;
 namespace {
 
 template <class T>
-std::vector<T> kept(std::span<const T> values) {
+std::vector<T> row_table(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
@@ -19,14 +19,14 @@ std::vector<T> kept(std::span<const T> values) {
 
 void DeferredBackend::gather_rows(const RowList& list, const float* from,
                                   float* to) {
-  later_with_tables([=, this, rows = kept(list.rows)] {
+  later_with_tables([=, this, rows = row_table(list.rows)] {
     inner_.gather_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
 void DeferredBackend::add_rows(const RowList& list, const float* from,
                                float* to) {
-  later_with_tables([=, this, rows = kept(list.rows)] {
+  later_with_tables([=, this, rows = row_table(list.rows)] {
     inner_.add_rows({rows, list.width, list.factor}, from, to);
   });
 }
@@ -34,7 +34,7 @@ void DeferredBackend::add_rows(const RowList& list, const float* from,
 void DeferredBackend::scatter_rows(const RowList& list, const float* from,
                                    float* to) {
   later_with_tables(
-    [=, this, rows = kept(list.rows), weights = kept(list.weights)] {
+    [=, this, rows = row_table(list.rows), weights = row_table(list.weights)] {
       inner_.scatter_rows({rows, list.width, list.factor, weights}, from, to);
     });
 }
@@ -46,7 +46,7 @@ void DeferredBackend::row_dots(const WholeRows& shape, const float* a,
 
 void DeferredBackend::scale_rows(std::span<const float> weights_R,
                                  std::int64_t width, float* x) {
-  later_with_tables([=, this, weights = kept(weights_R)] {
+  later_with_tables([=, this, weights = row_table(weights_R)] {
     inner_.scale_rows(weights, width, x);
   });
 }

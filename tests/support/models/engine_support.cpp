@@ -178,7 +178,8 @@ thread_collectives(std::uint32_t size) {
   const auto group = std::make_shared<ThreadGroup>(size);
   std::vector<std::shared_ptr<net::Collectives>> members;
   for (std::uint32_t rank = 0; rank < size; ++rank)
-    members.push_back(std::make_shared<ThreadCollectives>(group, rank));
+    members.push_back(
+      over_device(std::make_shared<ThreadCollectives>(group, rank)));
   return members;
 }
 

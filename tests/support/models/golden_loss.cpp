@@ -31,7 +31,9 @@ GoldenLoss::GoldenLoss(const std::filesystem::path& folder) {
 
 double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
                        Options options) const {
-  std::ranges::fill(engine.parameters().plane(Plane::grad), 0.0F);
+  const auto cleared = engine.parameters().overwrite(Plane::grad);
+  std::ranges::fill(cleared.bytes(), std::byte{0});
+  cleared.put_back();
   const models::Transformer& loaded = engine.transformer();
   models::Backend& backend = backend_under_test();
   models::RopeTables rope(loaded.shape, backend);
@@ -50,11 +52,12 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   const auto found
     = token_statistics(head, hidden, wanted_, workspace, options.keep_logits);
   const auto count = static_cast<std::size_t>(wanted_.size());
-  backend.wait();
+  const auto logprobs = backend.read(found.logprobs_R, wanted_.size());
+  const auto entropy = backend.read(found.entropy_R, wanted_.size());
   const double share = 1.0 / static_cast<double>(count);
   double loss = 0;
   for (std::size_t r = 0; r < count; ++r)
-    loss += share * (found.logprobs_R[r] + 0.1 * found.entropy_R[r]);
+    loss += share * (logprobs.floats()[r] + 0.1 * entropy.floats()[r]);
   const std::vector<float> d_logprobs(count, static_cast<float>(share));
   const std::vector<float> d_entropy(count, static_cast<float>(0.1 * share));
   const std::int64_t floats = hidden_floats(model, batch_, context);

@@ -3,7 +3,6 @@
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/local_model.hpp"
 #include "net/collectives/all_to_all.hpp"
-#include "net/collectives/staged_collectives.hpp"
 
 #include "backend_support.hpp"
 #include <gmock/gmock.h>
@@ -32,9 +31,7 @@ net::GroupSpec group_of(const std::string& name, std::uint32_t index,
 /// A group of devices whose memory the host may not be able to address.
 std::shared_ptr<net::Collectives> join_group(const net::GroupSpec& spec,
                                              net::GroupRegistry& registry) {
-  auto host = net::make_host_collectives(spec, registry);
-  const net::BlockMemory* memory = backend_under_test().memory();
-  return memory == nullptr ? host : net::make_staged_collectives(host, *memory);
+  return over_device(net::make_host_collectives(spec, registry));
 }
 
 std::shared_ptr<net::Collectives> join_axis(net::GroupRegistry& registry,
