@@ -19,8 +19,8 @@
 //           host  = launches; a layer takes max(gemm + other + comm, host)
 //   experts E of P_e parameters each, k per token (Mixtral): the product counts
 //           P_l - (E - k) P_e; reads count the experts that tok tokens touch,
-//           E (1 - (1 - k/E)^tok) for a uniform router; each touched expert
-//           launches its own MLP. Memory, moves and gradients count all E.
+//           E (1 - (1 - k/E)^tok) for a uniform router; each on a device, 1/e
+//           if dealt, launches its MLP. Memory, moves, gradients count all E.
 //   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
 //   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
 //   train   forward, recomputed forward, backward of twice the work (once where
@@ -126,8 +126,8 @@ private:
     double used_parameters() const; ///< of a layer, per token
     double head_share() const;      ///< share of a pass's products
     double read_parameters(double tokens) const;
-    /// Factor on the launches of a layer with one MLP.
-    double launches(double tokens) const;
+    /// Factor on a device's launches of a layer with one MLP.
+    double launches(double tokens, const Strategy& strategy) const;
   };
   struct LayerTime {
     double compute = 0, network = 0, host = 0;

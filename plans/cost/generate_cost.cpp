@@ -62,9 +62,10 @@ double CostModel::decode_token_s(const Job& job, double responses,
                       + layer_network_s(job, responses);
   if (effects_.engine == Engine::deepspeed_chat)
     return std::max(device, hw.dschat_decode_layer_s);
+  const auto launches = m.launches(responses, job.placement.strategy);
   if (hw.launch_graph_s > 0)
-    return device + hw.launch_graph_s * m.launches(responses);
-  return std::max(device, hw.launch_layer_s * m.launches(responses)
+    return device + hw.launch_graph_s * launches;
+  return std::max(device, hw.launch_layer_s * launches
                             + (job.t > 1 ? hw.launch_tp_extra_s : 0.0));
 }
 

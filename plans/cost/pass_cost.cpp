@@ -49,8 +49,11 @@ double CostModel::Model::read_parameters(double tokens) const {
          - (experts - touched_experts(tokens)) * expert_parameters;
 }
 
-double CostModel::Model::launches(double tokens) const {
-  return 1 + mlp_launch_share * std::max(0.0, touched_experts(tokens) - 1);
+double CostModel::Model::launches(double tokens,
+                                  const Strategy& strategy) const {
+  const auto touched
+    = touched_experts(tokens * strategy.expert_group_dp()) / strategy.ep;
+  return 1 + mlp_launch_share * std::max(0.0, touched - 1);
 }
 
 /// Returns the factor of another system's passes on ours.
@@ -116,7 +119,8 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
       + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
                  .network = layer_network_s(job, tokens),
-                 .host = hw.launch_layer_s * m.launches(tokens)
+                 .host = hw.launch_layer_s
+                           * m.launches(tokens, job.placement.strategy)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   time.compute *= engine_backend(hw);
   return time;

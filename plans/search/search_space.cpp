@@ -248,7 +248,9 @@ std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
     return {{}};
   const auto much = memory / 4;
   const bool weights = is_tight_ || stage.weights > much;
-  const bool moments = call.trains && stage.optimizer > much;
+  // where all roles share tight memory, a sixteenth is room for responses
+  const bool moments
+    = call.trains && stage.optimizer > (is_tight_ ? memory / 16 : much);
   std::vector<RoleMemory> all = {{}};
   if (weights)
     all.push_back({.offload_weights = true});

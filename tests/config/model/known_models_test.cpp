@@ -59,6 +59,9 @@ TEST(KnownModels, AModelTrainedFromAKnownOneHasItsShape) {
   EXPECT_EQ(named("mistralai/Mixtral-8x22B-Instruct-v0.1"),
             "mistralai/Mixtral-8x22B-v0.1");
   EXPECT_EQ(named("sfairXC/FsfairX-Gemma2-RM-v0.1"), "google/gemma-2-9b");
+  EXPECT_EQ(named("Skywork/Skywork-Reward-V2-Qwen3-1.7B"), "Qwen/Qwen3-1.7B");
+  EXPECT_EQ(named("Skywork/Skywork-Reward-V2-Llama-3.1-8B-40M"),
+            "meta-llama/Llama-3.1-8B");
 }
 
 TEST(KnownModels, ANameThatOnlyBeginsLikeOneIsUnknown) {

@@ -193,6 +193,17 @@ TEST(CostModel, ActiveExpertsLaunchOneByOne) {
               (1 + 0.25 * 7) * seconds(dense, "ref_inf", "d8"), 1);
 }
 
+TEST(CostModel, ADeviceLaunchesTheExpertsThatAreDealtToIt) {
+  auto problem = make_problem(shape_mixtral(), 1, 8);
+  problem.hardware.launch_layer_s = 1; // bound by launches
+  auto dense = problem;
+  dense.shapes["ref"] = shape_of_width(2);
+  EXPECT_NEAR(seconds(problem, "ref_inf", "d2t4e4"),
+              (1 + 0.25) * seconds(dense, "ref_inf", "d2t4"), 1);
+  EXPECT_NEAR(seconds(problem, "ref_inf", "d8e8"),
+              seconds(dense, "ref_inf", "d8"), 1);
+}
+
 TEST(CostModel, MovesAndMemoryCountAllExperts) {
   const auto problem = make_problem(shape_mixtral(), 1, 8);
   const CostModel costs(problem);
