@@ -207,7 +207,7 @@ net::Rows LedByAgents::take() const {
 } // namespace
 
 bool is_led_by_agents(const plans::Call& call) {
-  return call.fn == "generate" && call.user_actor;
+  return call.fn == "generate" && call.by.user_actor;
 }
 
 net::Rows converse_with_agents(Shard& shard, const LedRun& run) {

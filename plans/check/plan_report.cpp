@@ -37,7 +37,7 @@ std::string why_never_in_slices(const CheckContext& context, const Call& call,
                                 const Placement& placement) {
   if (call.kind != CallKind::generate)
     return fmt::format("{} generates nothing", call.name);
-  if (call.user_actor)
+  if (call.by.user_actor)
     return fmt::format("an actor leads the conversations of {}, turn by turn",
                        call.name);
   if (!context.workflow.role(call.role).trained)

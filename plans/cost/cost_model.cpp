@@ -152,7 +152,7 @@ double CostModel::use_of(const Call& call, const Placement& placement) const {
 
 double CostModel::later_chunk_s(const Call& call,
                                 const Placement& placement) const {
-  if (call.kind != CallKind::generate || call.user_actor)
+  if (call.kind != CallKind::generate || call.by.user_actor)
     return call_s(call, placement);
   const auto job = make_job(call, placement);
   return problem_.measured.factor_of(call.name)

@@ -81,7 +81,7 @@ bool SearchSpace::servers_can(const Call& call,
       || call.evaluates)
     return true;
   const auto given = *problem_.rules.servers;
-  const auto most_tp = call.user_actor ? 1 : problem_.cluster.devices_per_node;
+  const auto most_tp = call.by.user_actor ? 1 : problem_.cluster.devices_per_node;
   return strategy.pp == 1 && strategy.tp <= most_tp
          && (given == 0 || strategy.dp == given);
 }

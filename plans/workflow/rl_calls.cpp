@@ -76,7 +76,7 @@ void add_agents(Workflow& workflow, const Settings& settings) {
   const bool by_number = settings.reward.kind == "agents";
   for (auto& call : workflow.calls) {
     const bool is_led = call.fn == "generate";
-    call.user_actor |= is_led;
+    call.by.user_actor |= is_led;
     if (by_number && is_led)
       call.writes.emplace_back("agent_rewards");
     if (by_number && call.fn == "rewards")

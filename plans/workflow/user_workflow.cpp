@@ -82,7 +82,7 @@ Call user_generate(const detail::WorkflowParts& parts, const UserCall& user) {
             .fn = "generate"};
   if (user.actor != nullptr)
     call.fn = user_fn(parts.name, user.name);
-  call.user_actor = user.actor != nullptr;
+  call.by.user_actor = user.actor != nullptr;
   for (const std::string& key : columns_of(parts, user.reads))
     add_once(call.reads, key);
   if (user.prompt != "prompt_ids")
@@ -131,7 +131,7 @@ Call user_function(const detail::WorkflowParts& parts, const UserCall& user) {
             .kind = CallKind::function,
             .reads = columns_of(parts, user.reads),
             .fn = user_fn(parts.name, user.name)};
-  call.user_actor = user.actor != nullptr;
+  call.by.user_actor = user.actor != nullptr;
   for (const KeyInfo& key : user.writes)
     call.writes.push_back(key.name);
   if (user.kind != UserKind::batch)

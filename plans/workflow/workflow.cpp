@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "plans/plan/plan_names.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -100,7 +101,8 @@ void check_roles(const Examined& examined) {
     const auto uses = [&](const Call& c) { return c.role == role.name; };
     const auto trains
       = [&](const Call& c) { return uses(c) && c.kind == CallKind::train; };
-    if (std::ranges::none_of(workflow.calls, uses))
+    if (std::ranges::none_of(workflow.calls, uses)
+        && !is_second_role(workflow, role.name))
       examined.refuse(place_name(role),
                       fmt::format("no call uses role {}", role.name));
     if (role.name == "state")
@@ -388,6 +390,9 @@ void check(const Workflow& workflow, const WorkflowPlaces& places) {
   check_names(examined, workflow.calls, "call");
   check_roles(examined);
   check_heads(examined);
+  for (const auto& call : workflow.calls)
+    if (const auto why = why_not_with(workflow, call); !why.empty())
+      examined.refuse(place_name(call), why);
   check_followers(examined);
   check_writers(examined);
   check_readers(examined);

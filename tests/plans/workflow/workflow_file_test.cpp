@@ -53,7 +53,7 @@ TEST(WorkflowFile, ALeaderInPythonIsAnActorOfItsGeneration) {
     settings);
   const auto& solve = workflow.call("solve");
   EXPECT_EQ(solve.kind, CallKind::generate);
-  EXPECT_TRUE(solve.user_actor);
+  EXPECT_TRUE(solve.by.user_actor);
   EXPECT_EQ(solve.fn, "examples/tool_use/python/conversations.py:solve");
   EXPECT_THAT(solve.reads, ElementsAre("prompt_ids"));
   EXPECT_THAT(solve.writes, ElementsAre("sequence_ids", "loss_mask", "logprobs",
@@ -83,7 +83,7 @@ TEST(WorkflowFile, AgentsLeadAFilesGenerationAsABuiltInOnes) {
   settings.rollout.engine.agents.command = "run";
   const auto grpo = from_file(shipped("grpo"), settings);
   expect_same(grpo, grpo_workflow(settings));
-  EXPECT_TRUE(grpo.call("actor_gen").user_actor);
+  EXPECT_TRUE(grpo.call("actor_gen").by.user_actor);
   EXPECT_EQ(grpo.writer("agent_rewards")->name, "actor_gen");
 }
 
