@@ -104,7 +104,7 @@ void LedByAgents::make_sessions(std::int64_t most_tokens) {
   WorkerContext& worker = *shard_.worker;
   const auto& tokenizer = worker.data.tokenizer();
   const auto model = std::make_shared<const AgentModel>(
-    AgentModel{.name = run_.call.role,
+    AgentModel{.names = speaking_roles(run_.call),
                .tokenizer = tokenizer,
                .chat = chat_of(tokenizer),
                .stops = worker.run.settings.rollout.stop,

@@ -78,6 +78,12 @@ private:
 
 } // namespace
 
+std::vector<std::string> speaking_roles(const plans::Call& call) {
+  std::vector<std::string> roles = {call.role};
+  roles.insert(roles.end(), call.by.with.begin(), call.by.with.end());
+  return roles;
+}
+
 bool has_leaders(const Shard& shard, const LedRun& run) {
   return !run.rows.samples.empty() && shard.where.tp == 0
          && shard.where.pp == 0;

@@ -1,8 +1,8 @@
 // One run of a call whose samples others lead, actors or programs from outside,
 // and who answers the turns that they ask for: the running batch of our own
 // generator, with those of second roles (Call::by.with), or the server that
-// generates instead (`rollout.engine`). What leads them, and what becomes of the
-// answers, is the same code for all.
+// generates instead (`rollout.engine`). What leads them, and what becomes of
+// the answers, is the same code for all.
 #pragma once
 
 #include "actors/worker/shard_actor.hpp"
@@ -24,6 +24,8 @@ struct LedRun {
   std::function<void(const net::Rows&)> on_ended;
 };
 
+/// Returns the roles that speak in the call's conversations, its own first.
+std::vector<std::string> speaking_roles(const plans::Call& call);
 /// Returns whether conversations are led on this device. The others of its dp
 /// replica only take part in the forward passes.
 bool has_leaders(const Shard& shard, const LedRun& run);

@@ -1,6 +1,7 @@
 // Presets that place calls on separate groups of devices.
 #include "plans/plan/strategy_rules.hpp"
 #include "plans/presets/preset_builder.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -152,7 +153,8 @@ void offload_readers(PresetBuilder& builder, const RoleGroup& group,
   if (builder.holds_sharded(group, span.count))
     return;
   for (const auto& role : group)
-    if (!builder.workflow().role(role).trained && group.size() > 1)
+    if (!builder.workflow().role(role).trained && group.size() > 1
+        && !is_second_role(builder.workflow(), role))
       builder.plan().roles[role].offload_weights = true;
 }
 

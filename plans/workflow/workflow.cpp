@@ -91,6 +91,8 @@ void check_role_of(const Examined& examined, const Call& call) {
     refuse(fmt::format("call {} trains role {}, which is not declared as "
                        "trained",
                        call.name, call.role));
+  if (const auto why = why_not_with(workflow, call); !why.empty())
+    refuse(why);
 }
 
 void check_roles(const Examined& examined) {
@@ -194,8 +196,7 @@ void check_readers(const Examined& examined) {
       examined.refuse("", fmt::format("nobody reads data-set key {}", key));
 }
 
-/// Walks producers backwards from a call that never became ready until one
-/// repeats.
+/// Walks producers backwards from a call that never is ready to a repeated one.
 std::string cycle_text(const Workflow& workflow,
                        const std::vector<bool>& done) {
   std::size_t at = 0;
@@ -390,9 +391,6 @@ void check(const Workflow& workflow, const WorkflowPlaces& places) {
   check_names(examined, workflow.calls, "call");
   check_roles(examined);
   check_heads(examined);
-  for (const auto& call : workflow.calls)
-    if (const auto why = why_not_with(workflow, call); !why.empty())
-      examined.refuse(place_name(call), why);
   check_followers(examined);
   check_writers(examined);
   check_readers(examined);

@@ -28,6 +28,7 @@ Call call_of(const FileCall& from) {
             .reads = from.reads,
             .writes = from.writes,
             .fn = from.fn,
+            .by = {.with = from.with},
             .greedy = from.greedy};
   if (call.fn == "rewards")
     call.scope = Scope::sample;
@@ -103,6 +104,8 @@ void add_own_part(Call& call, const Call& own, const Place& place) {
       fmt::format("'{}', a {} call", call.fn, to_string(own.kind)), "");
   call.scope = own.scope;
   call.by.user_actor = own.by.user_actor;
+  if (call.by.with.empty())
+    call.by.with = own.by.with;
   for (auto keys : {&Call::reads, &Call::writes}) {
     if (!(call.*keys).empty())
       continue;

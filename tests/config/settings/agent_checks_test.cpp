@@ -38,6 +38,7 @@ TEST(AgentChecks, DefaultsAreThoseOfThePage) {
   EXPECT_EQ(agents.concurrency, 64);
   EXPECT_EQ(agents.timeout_s, 600);
   EXPECT_EQ(agents.retries, 1);
+  EXPECT_TRUE(agents.with.empty());
 }
 
 TEST(AgentChecks, TheNumberOfProgramsNeedsPrograms) {
