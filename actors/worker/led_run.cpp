@@ -35,7 +35,7 @@ std::shared_ptr<Shard> shard_beside(const Shard& shard,
 
 /// Returns the options by which the call's `number`-th second role draws: those
 /// of the call, as all tokens of a sample are of one temperature.
-models::GenerateOptions second_options(const WorkerContext& worker,
+models::GenerateOptions second_options(WorkerContext& worker,
                                        models::GenerateOptions options,
                                        const std::string& role,
                                        std::uint64_t number) {

@@ -16,10 +16,6 @@
 namespace troupe::models {
 
 /// Who said an answer: the model that is trained, or another of the session,
-/// whose tokens have loss_mask 0.
-enum class SaidBy : std::uint8_t { own, other };
-
-/// Who said an answer: the model that is trained, or another of the session,
 /// whose tokens are given ones to it.
 enum class SaidBy : std::uint8_t { own, other };
 

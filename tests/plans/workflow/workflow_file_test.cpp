@@ -140,6 +140,35 @@ struct WorkflowFileTest : ::testing::Test {
   }
 };
 
+TEST_F(WorkflowFileTest, OtherRolesSpeakInConversationsThatSomebodyLeads) {
+  const auto talking = [&](const std::string& talk, const Settings& settings) {
+    return complaint(
+      "settings: [rollout, agents]\n"
+      "roles: {actor: {trained: true}, opponent: {like: actor}}\n"
+      "calls:\n"
+      "  talk: "
+        + talk
+        + "\n"
+          "  train: {train: actor, fn: sft_loss, "
+          "reads: [sequence_ids, loss_mask]}\n",
+      settings);
+  };
+  Settings settings;
+  EXPECT_THAT(talking("{generate: actor, with: [opponent]}", settings),
+              HasSubstr("call talk has other models in its conversations "
+                        "(with), which nobody leads"));
+  EXPECT_THAT(talking("{generate: actor, with: opponent}", settings),
+              HasSubstr("calls.talk.with: expected a list of roles"));
+  settings.rollout.engine.agents.command = "run";
+  EXPECT_EQ(talking("{generate: actor, with: [opponent]}", settings),
+            "accepted");
+  EXPECT_THAT(talking("{generate: actor, with: [oponent]}", settings),
+              HasSubstr("which is no role"));
+  EXPECT_THAT(with("  count: {function: f, reads: [loss_mask], with: [actor]}"),
+              HasSubstr("calls.count.with: expected it in a call that "
+                        "generates, got it in a call of kind function"));
+}
+
 TEST_F(WorkflowFileTest, AgentsLeadOneGeneration) {
   Settings settings;
   settings.rollout.engine.agents.command = "run";
