@@ -103,8 +103,8 @@ public:
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Loads the weights from the HF folder, adapters from theirs, or new ones
-  /// and a zero head, logged. Throws ConfigError naming file and tensor.
+  /// Loads the weights from the HF folder; adapters are read or new, a missing
+  /// scalar head is zero, logged. Throws ConfigError naming file and tensor.
   void load_weights();
   /// Loads only the frozen weights of a model with adapters.
   void load_frozen();
@@ -174,8 +174,7 @@ public:
                const Groups& groups = {}) const;
   /// Writes this device's planes and step counts as snapshot `id` (plane_file).
   std::uint64_t write_planes(int file, std::uint64_t id) const;
-  /// Reads them back; returns false if the file is not that snapshot of this
-  /// device.
+  /// Reads them back; false: the file is not that snapshot of this device.
   bool read_planes(int file, std::uint64_t id);
   /// Writes moments and step count to one file (the caller's folder is made
   /// atomic). All devices of a replica call it; the first one writes.

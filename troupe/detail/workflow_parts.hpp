@@ -88,7 +88,7 @@ struct UserRole {
   RoleKind kind;
 };
 
-/// What only generation has.
+/// Parts of a call that only generation has.
 struct UserGeneration {
   std::string prompt = {};            ///< key of its prompt tokens
   std::vector<std::string> with = {}; ///< roles that speak beside its own
