@@ -134,7 +134,7 @@ TEST_F(Rounds, EqualWeightsSayOtherThingsBySeedsOfTheirOwn) {
   const RunContext context = at_step(5);
   const std::vector<Speaker> speakers{{own, options, context},
                                       {twin, other_options, context}};
-  converse(prompt_rows({{1}}), speakers, &queue);
+  converse(prompt_rows(std::vector<Ids>{Ids{1}}), speakers, &queue);
   ASSERT_EQ(said.size(), 2U);
   EXPECT_NE(said[0], said[1]);
 }
