@@ -11,8 +11,8 @@ namespace troupe::plans {
 namespace {
 
 /// Returns why the role cannot speak beside the call's own; empty: it can.
-std::string why_not_beside(const Workflow& workflow, const Call& call,
-                           const std::string& name) {
+std::string why_not_speaking(const Workflow& workflow, const Call& call,
+                             const std::string& name) {
   const auto* role = workflow.find_role(name);
   if (role == nullptr) {
     std::vector<std::string> known;
@@ -53,7 +53,7 @@ std::string why_not_with(const Workflow& workflow, const Call& call) {
                        "(fn), or agents.command",
                        call.name);
   for (const auto& role : call.by.with)
-    if (const auto why = why_not_beside(workflow, call, role); !why.empty())
+    if (const auto why = why_not_speaking(workflow, call, role); !why.empty())
       return fmt::format("call {} has '{}' in its conversations (with), which "
                          "{}",
                          call.name, role, why);
