@@ -77,8 +77,8 @@ TEST_F(Rounds, BatchAndOrderDoNotChangeWhatTwoModelsSay_I1_I2) {
 }
 
 /// Returns what a model says alone after the first `given` tokens.
-TurnEnd alone(Generator& generator, const GenerateOptions& options,
-              std::uint32_t sample, const Ids& prompt, Ids given) {
+TurnEnd said_alone(Generator& generator, const GenerateOptions& options,
+                   std::uint32_t sample, const Ids& prompt, Ids given) {
   TurnQueue queue;
   TurnEnd said;
   queue.ask(
@@ -108,8 +108,8 @@ TEST_F(Rounds, ATurnIsWhatItsModelSaysAloneAfterTheSameTokens_I2) {
         continue;
       const auto got
         = speaker == 1
-            ? alone(own, options, sample, prompts[sample], given)
-            : alone(other, other_options, sample, prompts[sample], given);
+            ? said_alone(own, options, sample, prompts[sample], given)
+            : said_alone(other, other_options, sample, prompts[sample], given);
       EXPECT_EQ(got.ids, want) << "sample " << sample << ", token " << at;
     }
 }
