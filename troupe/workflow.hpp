@@ -38,7 +38,7 @@ public:
                      Key<std::int32_t, per_token> prompt, std::string prefix) {
     auto& call = add(std::move(name), detail::UserKind::generate);
     call.role = std::move(role);
-    call.prompt = prompt.name;
+    call.generation.prompt = prompt.name;
     call.prefix = std::move(prefix);
     return *this;
   }
@@ -58,9 +58,21 @@ public:
     auto& call
       = add(std::move(name), detail::UserKind::generate, reads, writes);
     call.role = std::move(role);
-    call.prompt = keys::prompt_ids.name;
+    call.generation.prompt = keys::prompt_ids.name;
     call.prefix = std::move(prefix);
     call.actor = detail::factory_id(actor);
+    return *this;
+  }
+
+  /// Adds conversations in which other roles speak too (troupe/model.hpp):
+  /// frozen ones, whose tokens are read and not trained on.
+  template <class F, class... R, class... W>
+  Workflow& converse(std::string name, std::string role, F actor,
+                     Reads<R...> reads, Writes<W...> writes, With with,
+                     std::string prefix = "") {
+    converse(std::move(name), std::move(role), actor, reads, writes,
+             std::move(prefix));
+    parts_.calls.back().generation.with = std::move(with.roles);
     return *this;
   }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <ctime>
 
 namespace troupe::actors {
@@ -38,7 +39,7 @@ void AgentSession::handle(const net::ApiCall& call, const Answer& answer) {
   const std::lock_guard lock(mutex_);
   try {
     if (call.path == "/v1/models")
-      return answer({.body = models::models_body(model_->name)});
+      return answer({.body = models::models_body(model_->names)});
     if (call.path == "/v1/reward" && call.is_post) {
       reward_ = models::parse_reward(call.body);
       return answer({.body = "{}"});
@@ -87,11 +88,24 @@ void AgentSession::next() {
   }
 }
 
+/// Returns whom a request asks. Where one model answers, it does so under any
+/// name, and a request without a name asks the first.
+std::uint32_t AgentSession::speaker_of(const std::string& model) const {
+  const auto& names = model_->names;
+  if (names.size() == 1 || model.empty())
+    return 0;
+  const auto found = std::ranges::find(names, model);
+  if (found == names.end())
+    throw models::no_such_model(model, names);
+  return static_cast<std::uint32_t>(found - names.begin());
+}
+
 void AgentSession::begin(const Request& request) {
   Current current;
   current.request
     = models::parse_api_request(request.kind, request.body, model_->stops);
   current.answer = request.answer;
+  current.speaker = speaker_of(current.request.model);
   auto prompt
     = models::agent_prompt(current.request, record_, model_->tokenizer,
                            model_->chat ? &*model_->chat : nullptr);
@@ -99,7 +113,7 @@ void AgentSession::begin(const Request& request) {
   reply.id = fmt::format(
     "{}-{}-{}", request.kind == models::ApiKind::chat ? "chatcmpl" : "cmpl",
     sample_.value, num_replies_++);
-  reply.model = model_->name;
+  reply.model = model_->names[current.speaker];
   reply.created_s = static_cast<std::int64_t>(std::time(nullptr));
   if (prompt.after)
     reply.prompt_ids = record_.ids_until(*prompt.after);
@@ -121,7 +135,8 @@ void AgentSession::ask() {
                     .ids = current_->reply.prompt_ids,
                     .max_new_tokens = current_->request.max_tokens,
                     .start = models::TurnStart::anything,
-                    .draw = record_.answers_to(current_->given)};
+                    .draw = record_.answers_to(current_->given),
+                    .speaker = current_->speaker};
   turns_->ask(std::move(turn),
               [self = shared_from_this(), attempt = attempt_](
                 const std::variant<models::TurnEnd, Failure>& end) {
@@ -146,14 +161,15 @@ void AgentSession::ended(std::uint64_t attempt,
 }
 
 void AgentSession::take_turn(const models::TurnEnd& turn) {
-  auto& [request, answer, reply, given] = *current_;
+  auto& [request, answer, reply, given, speaker] = *current_;
   const models::ApiAnswer said{turn.ids, turn.logprobs, turn.truncated};
   const auto message = models::said_message(
     request, said, model_->tokenizer,
     fmt::format("{}-{}", reply.id, reply.answers.size()));
-  record_.say(
-    given, turn.ids, turn.logprobs, turn.truncated,
-    models::said_as(request, message, model_->tokenizer.decode(turn.ids)));
+  auto as
+    = models::said_as(request, message, model_->tokenizer.decode(turn.ids));
+  as.by = speaker == 0 ? models::SaidBy::own : models::SaidBy::other;
+  record_.say(given, turn.ids, turn.logprobs, turn.truncated, std::move(as));
   reply.answers.push_back(said);
   if (reply.answers.size() < request.form.n)
     return ask();

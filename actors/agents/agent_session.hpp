@@ -14,9 +14,9 @@
 
 namespace troupe::actors {
 
-/// The model, as all sessions of a call know it.
+/// The models, as all sessions of a call know them.
 struct AgentModel {
-  std::string name;
+  std::vector<std::string> names; ///< by speaker; the first is trained
   models::Tokenizer tokenizer;
   std::optional<models::ChatTemplate> chat; ///< nothing: there is none
   std::vector<std::string> stops;           ///< rollout.stop
@@ -59,10 +59,12 @@ private:
     Answer answer;
     models::ApiReply reply;
     models::SessionRecord::SegmentId given = 0;
+    std::uint32_t speaker = 0;
   };
 
   void next();
   void begin(const Request& request);
+  std::uint32_t speaker_of(const std::string& model) const;
   void ask();
   void ended(std::uint64_t attempt,
              const std::variant<models::TurnEnd, Failure>& end);

@@ -1,7 +1,7 @@
-// The model that the conversations of one call talk to: produces the next turns
-// of samples by the generators of this worker that run the call now. Texts are
-// tokenized and detokenized here, off the device threads.
-// Parent: UserActors; turns that are open when it ends get no reply.
+// The models that the conversations of one call talk to: produces the next
+// turns of samples by the generators of this worker that run the call now.
+// Texts are tokenized and detokenized here, off the device threads. Parent:
+// UserActors; turns that are open when it ends get no reply.
 #pragma once
 
 #include "actors/protocol/open_replies.hpp"
@@ -14,15 +14,20 @@
 
 namespace troupe::actors {
 
+/// Generators of a run of the call, and whom they generate.
+struct Speaking {
+  std::shared_ptr<models::TurnQueue> turns;
+  std::vector<std::string> roles; ///< by speaker; the call's own is the first
+};
+
 /// Maps samples to the generators that run their conversations now.
 /// Thread-safe.
 class OpenConversations {
 public:
-  void open(std::span<const SampleId> samples,
-            const std::shared_ptr<models::TurnQueue>& turns);
+  void open(std::span<const SampleId> samples, Speaking speaking);
   void close(std::span<const SampleId> samples);
-  /// Returns the queue of the sample's generator; null: none.
-  std::shared_ptr<models::TurnQueue> find(SampleId sample) const;
+  /// Returns the sample's generators; null: none.
+  std::shared_ptr<const Speaking> find(SampleId sample) const;
 
   void turn_asked() {
     ++turns_open_;
@@ -37,7 +42,7 @@ public:
 
 private:
   mutable std::mutex mutex_;
-  std::map<SampleId, std::shared_ptr<models::TurnQueue>> turns_;
+  std::map<SampleId, std::shared_ptr<const Speaking>> open_;
   std::atomic<int> turns_open_{0};
 };
 
@@ -48,9 +53,10 @@ struct ModelSetup {
   std::shared_ptr<OpenConversations> conversations;
 };
 
-using TurnActor = caf::typed_actor<
-  caf::replies_to<detail::extend_atom, Sample, std::uint32_t>::with<Sample>,
-  job_done>;
+using TurnActor
+  = caf::typed_actor<caf::replies_to<detail::extend_atom, Sample, std::uint32_t,
+                                     std::string>::with<Sample>,
+                     job_done>;
 
 struct ModelState {
   std::string name;

@@ -99,7 +99,8 @@ PythonStep PythonConversation::take(std::string_view answer, Sample& sample) {
   }
   said_.emplace_back(answer);
   return {.kind = PythonStep::Kind::extend,
-          .max_tokens = said.at("max_tokens").get<std::uint32_t>()};
+          .max_tokens = said.at("max_tokens").get<std::uint32_t>(),
+          .role = said.value("role", "")};
 }
 
 } // namespace troupe::actors

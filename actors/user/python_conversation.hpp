@@ -23,6 +23,7 @@ struct PythonStep {
   };
   Kind kind = Kind::extend;
   std::uint32_t max_tokens = 0; ///< of the turn; 0: no limit of its own
+  std::string role = {};        ///< that speaks; empty: the call's own
 };
 
 class PythonConversation {

@@ -86,16 +86,29 @@ class Sample:
 
 
 class Turn:
-    """The next turn of the model, which the process awaits."""
+    """The next turn of a model, which the process awaits."""
 
-    def __init__(self, sample, max_tokens):
-        self.sample, self.max_tokens = sample, max_tokens
+    def __init__(self, sample, max_tokens, role):
+        self.sample, self.max_tokens, self.role = sample, max_tokens, role
+
+    def words(self):
+        words = {"max_tokens": self.max_tokens}
+        return {**words, "role": self.role} if self.role else words
 
     def __await__(self):
         return (yield self)
 
 
 class Model:
+    def __init__(self, role=""):
+        self._role = role
+
+    def __call__(self, role):
+        """Returns another role that speaks in the conversation."""
+        if not isinstance(role, str):
+            raise TypeError(f"expected the name of a role, got {role!r:.80}")
+        return Model(role)
+
     async def extend(self, sample, max_tokens=0):
         """Returns the text of the model's next turn."""
         if not isinstance(sample, Sample):
@@ -103,7 +116,7 @@ class Model:
         if not isinstance(max_tokens, int) or not 0 <= max_tokens < 2**31:
             raise ValueError("expected max_tokens to be a number of tokens, or 0 "
                              f"for no limit, got {max_tokens!r:.80}")
-        return await Turn(sample, max_tokens)
+        return await Turn(sample, max_tokens, self._role)
 
 
 class Talk:
@@ -128,7 +141,7 @@ class Talk:
             self.coroutine.throw(TypeError(
                 "expected to await model.extend of the sample that the function "
                 f"got, got {awaited!r:.80}"))
-        return {**self.appended(), "max_tokens": awaited.max_tokens}
+        return {**self.appended(), **awaited.words()}
 
     def end(self, value):
         if value is not None and value is not self.sample:

@@ -51,7 +51,7 @@ Task<Sample> lead(LeaderSelf self, Model model, Sample sample) {
       continue;
     }
     const TurnOptions options{.max_tokens = step.max_tokens};
-    sample = co_await model.extend(std::move(sample), options);
+    sample = co_await model(step.role).extend(std::move(sample), options);
     line = talk.next(sample);
   }
 }

@@ -104,7 +104,7 @@ void LedByAgents::make_sessions(std::int64_t most_tokens) {
   WorkerContext& worker = *shard_.worker;
   const auto& tokenizer = worker.data.tokenizer();
   const auto model = std::make_shared<const AgentModel>(
-    AgentModel{.name = run_.call.role,
+    AgentModel{.names = speaking_roles(run_.call),
                .tokenizer = tokenizer,
                .chat = chat_of(tokenizer),
                .stops = worker.run.settings.rollout.stop,
@@ -207,7 +207,7 @@ net::Rows LedByAgents::take() const {
 } // namespace
 
 bool is_led_by_agents(const plans::Call& call) {
-  return call.fn == "generate" && call.user_actor;
+  return call.fn == "generate" && call.by.user_actor;
 }
 
 net::Rows converse_with_agents(Shard& shard, const LedRun& run) {

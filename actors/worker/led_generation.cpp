@@ -104,7 +104,7 @@ net::Rows converse(Shard& shard, const UserEntry& user, const LedRun& run) {
   make_ready(shard, run);
   auto& open = worker.user->conversations(user);
   const Conversations talk;
-  open.open(run.rows.samples, talk.turns);
+  open.open(run.rows.samples, {talk.turns, speaking_roles(run.call)});
   begin(talk, *worker.user->pool(worker, user), who,
         first_words(shard, step, user, run.rows, run.options),
         as_rows(worker, user, who, run.on_ended));

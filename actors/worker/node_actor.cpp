@@ -90,6 +90,7 @@ void start_threads(WorkerContext& worker) {
     worker.threads.devices[rank]
       = std::make_unique<JobThread>(fmt::format("device {}", rank.value));
     worker.threads.workspaces.try_emplace(rank);
+    worker.threads.shards.try_emplace(rank);
   }
 }
 

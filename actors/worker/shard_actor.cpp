@@ -61,7 +61,11 @@ caf::result<LoadDone> load(ShardSelf self, const Context& context,
                            const LoadOrder& order) {
   auto shard = self->state.shard;
   return on_device<LoadDone>(
-    self, context, "load", [=] { return load_shard(*shard, order); },
+    self, context, "load",
+    [=] {
+      shard->worker->threads.shards.at(shard->rank)[shard->replica.id] = shard;
+      return load_shard(*shard, order);
+    },
     [=](LoadDone&) {
       self->state.loaded = !order.shape_only;
       self->state.version = order.version;

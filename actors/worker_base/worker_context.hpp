@@ -55,6 +55,11 @@ class UserActors;
 class RewardWork;
 // Defined in the agents folder.
 class AgentHost;
+// Defined in the worker folder.
+struct Shard;
+
+/// The loaded shards of one device, which only its thread uses.
+using DeviceShards = std::map<ReplicaId, std::weak_ptr<Shard>>;
 
 /// Access to rows and weights between this process and others.
 struct WorkerExchange {
@@ -66,10 +71,11 @@ struct WorkerExchange {
   std::map<WorkerId, std::string> hosts; ///< hosts of all workers
 };
 
-/// The threads that do this worker's jobs, and the workspaces of devices.
+/// The threads that do this worker's jobs, and what those of devices share.
 struct WorkerThreads {
   std::map<Rank, std::unique_ptr<JobThread>> devices;
   std::map<Rank, models::Workspaces> workspaces; ///< one set per device
+  std::map<Rank, DeviceShards> shards;
   std::unique_ptr<JobThread> host;      ///< for functions and data-set reads
   std::unique_ptr<JobThread> writer;    ///< for checkpoints
   std::unique_ptr<JobThread> snapshots; ///< null: the run makes none

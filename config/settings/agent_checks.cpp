@@ -28,6 +28,10 @@ public:
     if (policy.routing_replay)
       fail("algorithm.routing_replay", "false with agents.command", "true",
            "algorithm.routing_replay=false");
+    if (!agents_of(settings_).with.empty()
+        && !settings_.rollout.engine.is_own())
+      fail("agents.with", "nothing with rollout.engine, which has one model",
+           "roles", "agents.with=null, or rollout.engine=own");
     if (!settings_.run.replay.empty())
       fail("run.replay",
            "nothing with agents.command, whose programs are not "

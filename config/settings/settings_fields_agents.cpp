@@ -45,6 +45,12 @@ std::vector<Field> make_agent_fields() {
       "Words before agents.command that run it in a sandbox, as `bwrap ... "
       "--`; it must reach the loopback address. Empty: none.")
     .needs("agents.command");
+  add(
+    "with", &A::with,
+    "Frozen roles that programs may ask too, as `\"model\": \"opponent\"` of a "
+    "request, on the devices of the model that is trained; what they say is "
+    "read, not trained on. Of ppo and grpo: opponent, ref.")
+    .needs("agents.command");
   return std::move(table.fields);
 }
 

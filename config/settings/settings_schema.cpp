@@ -295,6 +295,9 @@ bool uses_role(const Settings& settings, const std::string& role) {
   if (traits->is_command)
     return settings.models.contains(role);
   return found->needs_key.empty()
+         || (found->needs_key == "agents.with"
+             && std::ranges::find(agents_of(settings).with, role)
+                  != agents_of(settings).with.end())
          || holds(
            found->needs_value,
            value_text(*find_field(found->needs_key).first, settings, ""));

@@ -135,6 +135,17 @@ void fill_in_inference(FileCall& call, const YamlNode& node,
   check_written_words(call, node, path, words);
 }
 
+/// Reads the roles that speak in the conversations of a generation.
+void read_with(const YamlNode& node, const std::string& path, FileCall& call) {
+  if (call.kind != "generate")
+    file_mistake(node, path, "it in a call that generates",
+                 "it in a call of kind " + call.kind);
+  if (!node.is_sequence())
+    file_mistake(node, path, "a list of roles", describe(node), "[opponent]");
+  for (const auto& item : node.items)
+    call.with.push_back(yaml_text(item, path));
+}
+
 /// Fills in reads and writes of generate and infer if the file omits them.
 void fill_in_call(FileCall& call, const YamlNode& node,
                   const std::string& path) {
@@ -272,7 +283,7 @@ FileCall read_file_call(const std::string& name, const YamlNode& node) {
   check_file_keys(node, path,
                   {"generate", "infer", "train", "function", "fn", "reads",
                    "writes", "carries", "greedy", "scope", "processes",
-                   "outputs", "mean_over"});
+                   "outputs", "mean_over", "with"});
   FileCall call{.name = name, .kind = "", .role = "", .fn = ""};
   for (const char* kind : {"generate", "infer", "train", "function"}) {
     const YamlNode* value = node.find(kind);
@@ -299,6 +310,8 @@ FileCall read_file_call(const std::string& name, const YamlNode& node) {
     read_carried(*carries, path + ".carries", call);
   if (const YamlNode* greedy = node.find("greedy"))
     call.greedy = yaml_bool(*greedy, path + ".greedy");
+  if (const YamlNode* with = node.find("with"))
+    read_with(*with, path + ".with", call);
   read_python_call(node, path, call);
   fill_in_call(call, node, path);
   return call;

@@ -4,7 +4,7 @@
 //   settings: [rollout, updates]     # groups that it reads
 //   roles: {actor: {trained: true}, ref: {like: actor, follows: actor}}
 //   calls:
-//     actor_gen:   {generate: actor}
+//     actor_gen:   {generate: actor}   # led by somebody: with: [opponent]
 //     ref_inf:     {infer: ref, fn: logprobs, writes: {ref_logprobs: logprobs}}
 //     actor_train: {train: actor, fn: my_loss, reads: [logprobs, ref_logprobs]}
 //     check: {function: checks.py:check, reads: [response], writes: [right]}
@@ -47,6 +47,7 @@ struct FileCall {
   std::vector<std::pair<std::string, std::string>> renames = {};
   std::vector<FileCarried> carries = {};
   bool greedy = false;
+  std::vector<std::string> with = {};    ///< roles that speak beside `role`
   std::optional<PythonCall> python = {}; ///< of one in Python
 };
 

@@ -10,6 +10,14 @@ namespace {
 
 using enum SettingsGroup;
 
+/// The role that programs of agents.command may ask beside the actor.
+RoleTraits opponent_role() {
+  return {.name = "opponent",
+          .needs_key = "agents.with",
+          .needs_value = {"[opponent]"},
+          .default_path_of = "actor"};
+}
+
 WorkflowTraits traits_sft() {
   return {.name = "sft",
           .sentence = "supervised fine-tuning",
@@ -63,7 +71,8 @@ WorkflowTraits traits_ppo() {
                     {.name = "reward",
                      .scalar_head = true,
                      .needs_key = "reward.kind",
-                     .needs_value = {"model"}}}};
+                     .needs_value = {"model"}},
+                    opponent_role()}};
 }
 
 WorkflowTraits traits_grpo() {
@@ -80,7 +89,8 @@ WorkflowTraits traits_grpo() {
                     {.name = "reward",
                      .scalar_head = true,
                      .needs_key = "reward.kind",
-                     .needs_value = {"model"}}},
+                     .needs_value = {"model"}},
+                    opponent_role()},
           .defaults = {{"algorithm.advantage", "group"},
                        {"algorithm.kl_in", "loss"},
                        {"algorithm.kl_estimator", "k3"}}};

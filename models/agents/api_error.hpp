@@ -20,6 +20,7 @@ struct ApiError : std::runtime_error {
 
   std::string param;
   unsigned status;
+  std::string code = {}; ///< a word that clients know; empty: the status
 };
 
 } // namespace troupe::models

@@ -262,14 +262,29 @@ std::string error_body(const ApiError& error) {
                        {"code", error.status}};
   if (!error.param.empty())
     body["param"] = error.param;
+  if (!error.code.empty())
+    body["code"] = error.code;
   return ordered_json{{"error", std::move(body)}}.dump();
 }
 
-std::string models_body(const std::string& model) {
-  const ordered_json one
-    = {{"id", model}, {"object", "model"}, {"owned_by", "troupe"}};
-  return ordered_json{{"object", "list"}, {"data", ordered_json::array({one})}}
-    .dump();
+std::string models_body(std::span<const std::string> models) {
+  auto list = ordered_json::array();
+  for (const auto& model : models)
+    list.push_back(
+      {{"id", model}, {"object", "model"}, {"owned_by", "troupe"}});
+  return ordered_json{{"object", "list"}, {"data", std::move(list)}}.dump();
+}
+
+ApiError no_such_model(const std::string& model,
+                       std::span<const std::string> models) {
+  constexpr unsigned not_found = 404;
+  std::string known;
+  for (const auto& one : models)
+    known += (known.empty() ? "" : ", ") + one;
+  ApiError error("The model `" + model + "` does not exist; there are " + known,
+                 "model", not_found);
+  error.code = "model_not_found";
+  return error;
 }
 
 } // namespace troupe::models

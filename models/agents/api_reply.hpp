@@ -6,6 +6,7 @@
 #include "models/text/tokenizer.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ std::string reply_body(const ApiRequest& request, const ApiReply& reply,
 std::string reply_events(const ApiRequest& request, const ApiReply& reply,
                          const Tokenizer& tokenizer);
 std::string error_body(const ApiError& error);
-std::string models_body(const std::string& model);
+std::string models_body(std::span<const std::string> models);
+/// Returns what a request for a model that is not there gets.
+ApiError no_such_model(const std::string& model,
+                       std::span<const std::string> models);
 
 } // namespace troupe::models

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace troupe::models {
@@ -99,7 +100,7 @@ SessionRecord::continued_by(std::span<const std::int32_t> ids) const {
 
 std::size_t SessionRecord::num_answers() const {
   return static_cast<std::size_t>(
-    std::ranges::count(segments_, true, &Segment::is_answer));
+    std::ranges::count_if(segments_, &Segment::is_own));
 }
 
 std::uint32_t SessionRecord::answers_to(SegmentId given) const {
@@ -129,9 +130,10 @@ RecordedBranch SessionRecord::branch(SegmentId end) const {
     const Segment& segment = segments_[at];
     const auto size = branch.ids.size() + segment.ids.size();
     branch.ids.insert(branch.ids.end(), segment.ids.begin(), segment.ids.end());
-    branch.loss_mask.resize(size, segment.is_answer ? 1 : 0);
-    branch.logprobs.insert(branch.logprobs.end(), segment.logprobs.begin(),
-                           segment.logprobs.end());
+    branch.loss_mask.resize(size, segment.is_own() ? 1 : 0);
+    if (segment.is_own())
+      branch.logprobs.insert(branch.logprobs.end(), segment.logprobs.begin(),
+                             segment.logprobs.end());
     branch.logprobs.resize(size);
     branch.truncated = segment.truncated;
   }
@@ -151,8 +153,8 @@ std::vector<SessionRecord::SegmentId> SessionRecord::ends() const {
 }
 
 std::optional<SessionRecord::SegmentId> SessionRecord::last_answer() const {
-  const auto last = std::ranges::find(segments_.rbegin(), segments_.rend(),
-                                      true, &Segment::is_answer);
+  const auto last = std::find_if(segments_.rbegin(), segments_.rend(),
+                                 std::mem_fn(&Segment::is_own));
   if (last == segments_.rend())
     return std::nullopt;
   return static_cast<SegmentId>(segments_.rend() - last) - 1;
@@ -173,7 +175,7 @@ std::size_t SessionRecord::answers_beside_last_branch() const {
     return 0;
   const auto path = path_to(*last);
   const auto own = std::ranges::count_if(
-    path, [&](SegmentId at) { return segments_[at].is_answer; });
+    path, [&](SegmentId at) { return segments_[at].is_own(); });
   return num_answers() - static_cast<std::size_t>(own);
 }
 

@@ -15,12 +15,17 @@
 
 namespace troupe::models {
 
+/// Who said an answer: the model that is trained, or another of the session,
+/// whose tokens are given ones to it.
+enum class SaidBy : std::uint8_t { own, other };
+
 /// An answer as the program knows it: how a later request shows that it
 /// continues it.
 struct SaidAs {
   HeldJson messages; ///< chat: all up to and with the answer
   HeldJson tools;    ///< chat: those of the request
   std::string text;  ///< completion: prompt and answer
+  SaidBy by = SaidBy::own;
 };
 
 /// One branch from its first token on.
@@ -58,8 +63,9 @@ public:
   std::optional<SegmentId>
   continued_by(std::span<const std::int32_t> ids) const;
 
+  /// Returns the answers of the model that is trained.
   std::size_t num_answers() const;
-  /// Returns how often the model has answered a segment.
+  /// Returns how often models have answered a segment.
   std::uint32_t answers_to(SegmentId given) const;
   const SaidAs& said_as(SegmentId segment) const {
     return segments_.at(segment).as;
@@ -71,9 +77,10 @@ public:
   RecordedBranch branch(SegmentId segment) const;
   /// Returns the answers that nothing continues: each ends a branch.
   std::vector<SegmentId> ends() const;
-  /// Returns the branch of the last answer; nothing: the model said nothing.
+  /// Returns the branch of the last answer of the model that is trained;
+  /// nothing: it said nothing.
   std::optional<RecordedBranch> last_branch() const;
-  /// Returns the answers that are not in that branch.
+  /// Returns its answers that are not in that branch.
   std::size_t answers_beside_last_branch() const;
 
 private:
@@ -84,6 +91,10 @@ private:
     bool is_answer = false;
     bool truncated = false;
     SaidAs as;
+
+    bool is_own() const {
+      return is_answer && as.by == SaidBy::own;
+    }
   };
 
   std::vector<SegmentId> path_to(SegmentId segment) const;

@@ -42,6 +42,7 @@ struct LocalModel;
 class Parameters;
 enum class Plane : std::uint8_t;
 class Snapshot;
+struct SpeakingEngine;
 struct TrainRows;
 struct Transformer;
 class TurnQueue;
@@ -102,12 +103,10 @@ public:
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Loads the weights from the HF folder; adapters from their folder, or new
-  /// ones. A missing scalar head becomes a zero head, logged. Throws
-  /// ConfigError naming file and tensor.
+  /// Loads the weights from the HF folder; adapters are read or new, a missing
+  /// scalar head is zero, logged. Throws ConfigError naming file and tensor.
   void load_weights();
-  /// Loads only what nothing changes, the frozen weights of a model with
-  /// adapters: for engines whose other weights come from elsewhere.
+  /// Loads only the frozen weights of a model with adapters.
   void load_frozen();
 
   /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
@@ -124,6 +123,8 @@ public:
   /// see Generator::converse. All dp ranks call it, also those without samples.
   void converse(const net::Rows& prompts, const GenerateOptions& options,
                 TurnQueue* turns, RunContext& context);
+  friend void converse(std::span<const SpeakingEngine> speakers,
+                       const net::Rows& prompts, TurnQueue* turns);
 
   /// Computes `fn` logprobs | top_logprobs | values | scores over
   /// `sequence_ids` (of pairs: chosen_ids and rejected_ids -> chosen_scores,
@@ -147,7 +148,7 @@ public:
   void offload(std::span<const Plane> planes);
   void reload(std::span<const Plane> planes);
   void drop_weights();
-  /// Prepares for all of `weights()` being overwritten, wherever they are.
+  /// Prepares for all of `weights()` being overwritten.
   void expect_weights();
   /// Returns the bytes of the planes that are on the device.
   std::uint64_t device_bytes() const;
@@ -159,7 +160,7 @@ public:
   /// Returns the same for other weights in the order of `weights()`.
   std::uint64_t checksum_of(std::span<const std::byte> weights) const;
 
-  /// Prepares a snapshot for copies of the planes (Snapshot::room).
+  /// Prepares a snapshot for copies of the planes.
   void describe(Snapshot& snapshot, bool with_moments) const;
   /// Copies what a checkpoint is written from; the moments of trained roles
   /// `with_moments`. All devices of a replica call it; the first one's copy is
@@ -173,8 +174,7 @@ public:
                const Groups& groups = {}) const;
   /// Writes this device's planes and step counts as snapshot `id` (plane_file).
   std::uint64_t write_planes(int file, std::uint64_t id) const;
-  /// Reads them back; returns false if the file is not that snapshot of this
-  /// device.
+  /// Reads them back; false: the file is not that snapshot of this device.
   bool read_planes(int file, std::uint64_t id);
   /// Writes moments and step count to one file (the caller's folder is made
   /// atomic). All devices of a replica call it; the first one writes.

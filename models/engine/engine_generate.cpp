@@ -1,5 +1,6 @@
 // Engine's entry points to generation. Packed weights and caches are freed when
 // the call ends, to leave the device memory to training or scoring.
+#include "models/engine/conversation.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/generate/generator.hpp"
 #include "models/sync/gathered_weights.hpp"
@@ -64,10 +65,26 @@ void Engine::generate(std::span<const ResponseBatch> batches,
 
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
                       TurnQueue* turns, RunContext& context) {
-  Answering answering(*impl_, context);
-  if (!prompts.samples.empty())
-    answering.generator().converse(prompts, impl_->resolved_options(options),
-                                   context, turns);
+  const SpeakingEngine alone{*this, options, context};
+  models::converse({&alone, 1}, prompts, turns);
+}
+
+void converse(std::span<const SpeakingEngine> speakers,
+              const net::Rows& prompts, TurnQueue* turns) {
+  std::vector<std::unique_ptr<Answering>> answering;
+  std::vector<GenerateOptions> options;
+  for (const auto& one : speakers) {
+    const auto& impl = *one.engine.impl_;
+    answering.push_back(std::make_unique<Answering>(impl, one.context));
+    options.push_back(impl.resolved_options(one.options));
+  }
+  if (prompts.samples.empty())
+    return;
+  std::vector<Speaker> generators;
+  for (std::size_t i = 0; i < speakers.size(); ++i)
+    generators.push_back(
+      {answering[i]->generator(), options[i], speakers[i].context});
+  converse(prompts, generators, turns);
 }
 
 void Engine::weights_changed() {

@@ -1,7 +1,7 @@
 #include "models/generate/generator.hpp"
 
 #include "config/base/error.hpp"
-#include "models/generate/rollout.hpp"
+#include "models/generate/rounds.hpp"
 #include "models/generate/turns.hpp"
 #include "net/collectives/collectives.hpp"
 
@@ -12,6 +12,8 @@
 namespace troupe::models {
 namespace {
 
+using internal::FirstTurn;
+using internal::Rollout;
 using internal::Sequence;
 
 /// Returns the smallest number of all stages: those with fewer layers have room
@@ -114,9 +116,13 @@ struct Generator::Impl {
   std::int64_t make_slots(const std::vector<Sequence>& sequences,
                           std::size_t wanted, const GenerateOptions& options,
                           const Groups& groups);
-  void generate(std::vector<Sequence>& sequences, std::size_t at_once,
-                const GenerateOptions& options, const RunContext& context,
-                internal::TurnFeed feed, const internal::OnEnded& on_ended);
+  /// Packs the weights if they are new. Returns the generation of the
+  /// sequences, of which `at_once` have slots if memory allows; null: there are
+  /// none.
+  std::unique_ptr<Rollout>
+  begin(std::vector<Sequence>& sequences, std::size_t at_once,
+        const GenerateOptions& options, const RunContext& context,
+        internal::FirstTurn first, internal::OnEnded on_ended);
 
   const ModelShape& shape;
   GeneratorLimits limits;
@@ -165,24 +171,23 @@ std::uint64_t Generator::fed_tokens() const {
   return impl_->fed_tokens;
 }
 
-void Generator::Impl::generate(std::vector<Sequence>& sequences,
-                               std::size_t at_once,
-                               const GenerateOptions& options,
-                               const RunContext& context,
-                               internal::TurnFeed feed,
-                               const internal::OnEnded& on_ended) {
+std::unique_ptr<Rollout>
+Generator::Impl::begin(std::vector<Sequence>& sequences, std::size_t at_once,
+                       const GenerateOptions& options,
+                       const RunContext& context, FirstTurn first,
+                       internal::OnEnded on_ended) {
   if (!packed)
     decoder.pack();
   packed = true;
   if (sequences.empty())
-    return;
+    return nullptr;
   const std::int64_t slots
     = make_slots(sequences, at_once, options, context.groups);
   decoder.record_experts(options.record.experts);
-  internal::Rollout rollout(decoder, cache, shape.vocab_size, options, context,
-                            feed);
-  rollout.run(sequences, slots, on_ended);
-  fed_tokens = rollout.fed_tokens();
+  auto rollout = std::make_unique<Rollout>(decoder, cache, shape.vocab_size,
+                                           options, context);
+  rollout->begin(sequences, slots, first, std::move(on_ended));
+  return rollout;
 }
 
 net::Rows Generator::run(const net::Rows& prompts,
@@ -222,20 +227,44 @@ void Generator::run_batches(std::span<const ResponseBatch> batches,
                         .truncated = !s.stopped});
     ends.finished(s);
   };
-  impl_->generate(sequences, ends.at_once(), options, context, {}, report);
+  const auto rollout = impl_->begin(sequences, ends.at_once(), options, context,
+                                    FirstTurn::now, report);
+  if (!rollout)
+    return;
+  internal::run_rounds({&rollout, 1}, {}, context);
+  impl_->fed_tokens = rollout->fed_tokens();
 }
 
 void Generator::converse(const net::Rows& prompts,
                          const GenerateOptions& options,
                          const RunContext& context, TurnQueue* turns) {
-  const ResponseBatch batch{&prompts, context.step, options.max_new_tokens};
-  auto sequences = internal::make_sequences({&batch, 1}, impl_->shape, options);
-  const auto report = [&](const Sequence& s) {
+  const Speaker alone{*this, options, context};
+  models::converse(prompts, {&alone, 1}, turns);
+}
+
+void converse(const net::Rows& prompts, std::span<const Speaker> speakers,
+              TurnQueue* turns) {
+  const auto report = [turns](const Sequence& s) {
     if (turns != nullptr)
       turns->end(s.sample, internal::turn_end(s));
   };
-  impl_->generate(sequences, sequences.size(), options, context,
-                  internal::TurnFeed(turns, context.groups), report);
+  std::vector<std::vector<Sequence>> sequences(speakers.size());
+  std::vector<std::unique_ptr<Rollout>> rollouts;
+  for (std::size_t i = 0; i < speakers.size(); ++i) {
+    const auto& [generator, options, context] = speakers[i];
+    const ResponseBatch batch{&prompts, context.step, options.max_new_tokens};
+    auto& impl = *generator.impl_;
+    sequences[i] = internal::make_sequences({&batch, 1}, impl.shape, options);
+    rollouts.push_back(impl.begin(sequences[i], sequences[i].size(), options,
+                                  context, FirstTurn::when_asked, report));
+  }
+  if (prompts.samples.empty())
+    return;
+  const auto& first = speakers.front().context;
+  internal::run_rounds(rollouts, internal::TurnFeed(turns, first.groups),
+                       first);
+  for (std::size_t i = 0; i < speakers.size(); ++i)
+    speakers[i].generator.impl_->fed_tokens = rollouts[i]->fed_tokens();
 }
 
 } // namespace troupe::models

@@ -52,14 +52,12 @@ void take_tokens(Lane& lane, Sequence& s, std::int64_t count) {
 } // namespace
 
 Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
-                 const GenerateOptions& options, const RunContext& context,
-                 TurnFeed feed)
+                 const GenerateOptions& options, const RunContext& context)
   : decoder_(decoder),
     cache_(cache),
     vocab_size_(vocab_size),
     options_(options),
-    context_(context),
-    feed_(feed) {
+    context_(context) {
   TROUPE_CHECK(options.record.logprobs != ResponseLogprobs::masked
                  || options.top_k > 0,
                "masks have at most top_k ids");
@@ -67,31 +65,29 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     samplers_.emplace_back(options, vocab_size);
 }
 
-void Rollout::run(std::vector<Sequence>& sequences, std::int64_t num_slots,
-                  const OnEnded& told) {
-  PhaseSpans spans(context_);
-  const OnEnded on_ended = [&](const Sequence& s) {
-    spans.leave(); // callbacks may end a span around this one
-    told(s);
-  };
+void Rollout::begin(std::vector<Sequence>& sequences, std::int64_t num_slots,
+                    FirstTurn first, OnEnded on_ended) {
+  on_ended_ = std::move(on_ended);
+  talks_.sequences = &sequences;
+  talks_.open = first == FirstTurn::when_asked;
   deal(sequences, num_slots);
   count_experts();
-  while (feed_.open() || !all_finished()) {
-    if (feed_.open())
-      for (Turn& turn : feed_.take(/*idle=*/all_finished()))
-        ask(sequences, turn);
-    if (context_.stop_requested()) // also if no token passes
-      context_.check();
-    for (Lane& lane : lanes_) {
-      if (lane.drawing)
-        learn(lane, on_ended);
-      if (!lane.finished())
-        pass(lane, spans, on_ended);
-    }
+}
+
+void Rollout::round(PhaseSpans& spans) {
+  const OnEnded on_ended = [&](const Sequence& s) {
+    spans.leave(); // callbacks may end a span around this one
+    on_ended_(s);
+  };
+  for (Lane& lane : lanes_) {
+    if (lane.drawing)
+      learn(lane, on_ended);
+    if (!lane.finished())
+      pass(lane, spans, on_ended);
   }
 }
 
-bool Rollout::all_finished() const {
+bool Rollout::finished() const {
   return std::ranges::all_of(lanes_, &Lane::finished);
 }
 
@@ -103,20 +99,18 @@ void Rollout::deal(std::vector<Sequence>& sequences, std::int64_t num_slots) {
   for (std::size_t i = 0; i < count; ++i)
     lanes_[i].num_slots = slots / count + (i < slots % count ? 1 : 0);
   for (std::size_t i = 0; i < sequences.size(); ++i)
-    if (feed_.open())
-      index_[sequences[i].sample] = i;
+    if (talks_.open)
+      talks_.index[sequences[i].sample] = i;
     else
       lanes_[i % count].waiting.push_back(&sequences[i]);
 }
 
-/// Begins a requested turn; the prefix that the sequence had before and still
-/// has counts as cached.
-void Rollout::ask(std::vector<Sequence>& sequences, Turn& turn) {
-  const auto found = index_.find(turn.sample);
-  if (found == index_.end())
+void Rollout::ask(Turn& turn) {
+  const auto found = talks_.index.find(turn.sample);
+  if (found == talks_.index.end())
     generation_failed(Errc::bad_input, "sample " + to_string(turn.sample)
                                          + " is not of this generation");
-  Sequence& s = sequences[found->second];
+  Sequence& s = talks_.sequences->at(found->second);
   if (turn.start == TurnStart::anything)
     s.group = found->second; // shares its prompt with no other
   begin_turn(s, std::move(turn), vocab_size_);
@@ -369,7 +363,7 @@ void Rollout::take_drawn(Lane& lane, const OnEnded& on_ended) {
   std::erase_if(lane.active, [&](Sequence* s) {
     if (!s->finished())
       return false;
-    if (feed_.open())
+    if (talks_.open)
       lane.kept.push_back(s);
     else
       cache_.free_slot(s->slot);

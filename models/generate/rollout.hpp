@@ -1,13 +1,15 @@
-// The loop of a generation: selects the sequences that hold a slot of the
-// cache, the tokens of a pass through the model, and the sequences whose next
-// token is drawn. The slot of a sequence whose turn has ended goes to the next
-// one, or is kept for its next turn until another needs it.
+// One model's part in the loop of a generation (models/generate/rounds.hpp):
+// selects the sequences that hold a slot of the cache, the tokens of a pass
+// through the model, and the sequences whose next token is drawn. The slot of a
+// sequence whose turn has ended goes to the next one, or is kept for its next
+// turn until another needs it.
 #pragma once
 
 #include "models/generate/phase_spans.hpp"
 #include "models/generate/sampler.hpp"
 #include "models/generate/sequences.hpp"
-#include "models/generate/turn_feed.hpp"
+#include "models/generate/turns.hpp"
+#include "models/parallel/run_context.hpp"
 #include "models/transformer/decoder.hpp"
 
 #include <deque>
@@ -52,25 +54,43 @@ struct Lane {
 /// Called when a sequence's turn has ended.
 using OnEnded = std::function<void(const Sequence&)>;
 
+/// Moment at which the first turns of sequences begin.
+enum class FirstTurn : std::uint8_t { now, when_asked };
+
 class Rollout {
 public:
-  /// Keeps references to all arguments except the feed.
+  /// Keeps references to all arguments.
   Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
-          const GenerateOptions& options, const RunContext& context,
-          TurnFeed feed);
+          const GenerateOptions& options, const RunContext& context);
 
-  /// Runs one turn of every sequence if the feed is closed; else the turns that
-  /// arrive through it, until it closes.
-  void run(std::vector<Sequence>& sequences, std::int64_t num_slots,
-           const OnEnded& told);
+  /// Takes the sequences, which must outlive it: each has one turn that begins
+  /// now, or the turns that it is asked for.
+  void begin(std::vector<Sequence>& sequences, std::int64_t num_slots,
+             FirstTurn first, OnEnded on_ended);
+  /// Begins a requested turn; the prefix that the sequence had before and still
+  /// has counts as cached.
+  void ask(Turn& turn);
+  /// Ends the requests: slots of ended turns are free from now on.
+  void end_asking() {
+    talks_.open = false;
+  }
+  /// Runs one pass of each lane.
+  void round(PhaseSpans& spans);
+  bool finished() const;
 
   std::uint64_t fed_tokens() const {
     return fed_tokens_;
   }
 
 private:
+  /// Sequences of samples whose turns are asked for.
+  struct Talks {
+    std::vector<Sequence>* sequences = nullptr;
+    std::map<SampleId, std::size_t> index; ///< sample's sequence
+    bool open = false;                     ///< more turns may be asked for
+  };
+
   void deal(std::vector<Sequence>& sequences, std::int64_t num_slots);
-  void ask(std::vector<Sequence>& sequences, Turn& turn);
   void pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended);
   void learn(Lane& lane, const OnEnded& on_ended);
   void admit(Lane& lane, const OnEnded& on_ended);
@@ -87,7 +107,6 @@ private:
   void count_experts();
   void collect_experts(Lane& lane) const;
   void take_experts(const Lane& lane, std::size_t i, Sequence& s) const;
-  bool all_finished() const;
   std::size_t kept_width() const;
 
   Decoder& decoder_;
@@ -95,10 +114,10 @@ private:
   std::int64_t vocab_size_;
   const GenerateOptions& options_;
   const RunContext& context_;
-  TurnFeed feed_;
+  OnEnded on_ended_;
+  Talks talks_;
   std::vector<Lane> lanes_;
-  std::map<SampleId, std::size_t> index_; ///< sample's sequence
-  std::vector<Sampler> samplers_;         ///< one per thread
+  std::vector<Sampler> samplers_; ///< one per thread
   std::uint64_t fed_tokens_ = 0;
   std::size_t experts_before_ = 0;    ///< per token, of earlier stages' layers
   std::size_t experts_per_token_ = 0; ///< W, of all stages; 0: not recorded

@@ -14,8 +14,8 @@ constexpr std::chrono::milliseconds turn_wait{50};
 
 using Words = std::vector<std::int32_t>;
 
-/// Encodes an intake: closed, then sample, max_new_tokens, start, draw, L, ids
-/// [L] of each turn.
+/// Encodes an intake: closed, then sample, max_new_tokens, start, draw,
+/// speaker, L, ids [L] of each turn.
 Words words_of(const TurnQueue::Intake& intake) {
   Words words{intake.closed ? 1 : 0};
   for (const Turn& turn : intake.turns) {
@@ -23,6 +23,7 @@ Words words_of(const TurnQueue::Intake& intake) {
     words.push_back(static_cast<std::int32_t>(turn.max_new_tokens));
     words.push_back(static_cast<std::int32_t>(turn.start));
     words.push_back(static_cast<std::int32_t>(turn.draw));
+    words.push_back(static_cast<std::int32_t>(turn.speaker));
     words.push_back(static_cast<std::int32_t>(turn.ids.size()));
     words.insert(words.end(), turn.ids.begin(), turn.ids.end());
   }
@@ -37,6 +38,7 @@ TurnQueue::Intake intake_of(const Words& words) {
     turn.max_new_tokens = *word++;
     turn.start = static_cast<TurnStart>(*word++);
     turn.draw = static_cast<std::uint32_t>(*word++);
+    turn.speaker = static_cast<std::uint32_t>(*word++);
     const std::ptrdiff_t count = *word++;
     turn.ids.assign(word, word + count);
     word += count;

@@ -1,7 +1,7 @@
 // Distributes the turns of a conversation to all devices that generate it: the
 // first one takes them from the queue and sends them to its tensor peers and
 // the next stage, ahead of the data of its passes. So all devices admit the
-// same turns before the same pass.
+// same turns before the same pass, whichever model speaks in them.
 #pragma once
 
 #include "models/generate/turns.hpp"

@@ -63,17 +63,20 @@ void take_appended(Sample& sample, const Tokenizer& tokenizer) {
   add_tokens(sample, ids, {});
 }
 
-Turn next_turn(const Sample& sample, std::uint32_t max_tokens) {
+Turn next_turn(const Sample& sample, std::uint32_t max_tokens,
+               std::uint32_t speaker) {
   const auto ids = sample[keys::sequence_ids];
   return {.sample = SampleId{sample.id()},
           .ids = {ids.begin(), ids.end()},
-          .max_new_tokens = max_tokens};
+          .max_new_tokens = max_tokens,
+          .speaker = speaker};
 }
 
-void take_turn(Sample& sample, const TurnEnd& turn,
-               const Tokenizer& tokenizer) {
+void take_turn(Sample& sample, const TurnEnd& turn, const Tokenizer& tokenizer,
+               std::uint32_t speaker) {
+  const std::span<const float> logprobs = turn.logprobs;
   if (!turn.ids.empty())
-    add_tokens(sample, turn.ids, turn.logprobs);
+    add_tokens(sample, turn.ids, speaker == 0 ? logprobs : logprobs.first(0));
   sample.set(keys::truncated, turn.truncated ? 1 : 0);
   sample.set(keys::turn, tokenizer.decode(turn.ids));
   sample.set(keys::response, tokenizer.decode(own_ids(sample)));

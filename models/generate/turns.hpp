@@ -32,6 +32,8 @@ struct Turn {
   /// Names the noise: the number of earlier answers to the same tokens, which
   /// would otherwise all be equal.
   std::uint32_t draw = 0;
+  /// Index of the model that speaks (models/generate/generator.hpp, Speaker).
+  std::uint32_t speaker = 0;
 };
 
 /// The model's response in a turn.

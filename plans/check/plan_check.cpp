@@ -24,6 +24,7 @@ namespace {
 using internal::memory_hint;
 using internal::why_no_chunks;
 using internal::why_no_offload;
+using internal::why_no_second;
 using internal::why_no_servers;
 using internal::why_no_slices;
 
@@ -42,11 +43,6 @@ std::string with_dp(Strategy strategy, std::uint32_t dp) {
   strategy.zero = dp == 1 ? Zero::none : strategy.zero;
   return fmt::format("{} on {}", to_string(strategy),
                      quantity(strategy.num_devices(), "device"));
-}
-
-std::string in_order(const std::vector<Rank>& devices) {
-  const std::set each(devices.begin(), devices.end());
-  return print_devices({each.begin(), each.end()});
 }
 
 class PlanChecker {
@@ -158,7 +154,8 @@ private:
     for (const auto& [key, why] :
          {std::pair{".chunks", why_no_chunks(context_, call, placement)},
           std::pair{".slices", why_no_slices(context_, call, placement)},
-          std::pair{"", why_no_servers(context_, call, placement)}})
+          std::pair{"", why_no_servers(context_, call, placement)},
+          std::pair{"", why_no_second(context_, call, placement)}})
       if (!why.empty())
         refuse(path + key, why);
     const auto no_instances = why_no_instances(call, placement);
@@ -192,6 +189,7 @@ private:
   bool check_devices(const std::string& path, const Placement& placement) {
     const auto count = plan_.cluster.num_devices();
     const auto& devices = placement.devices;
+    const std::set each(devices.begin(), devices.end());
     const auto got = print_devices(devices);
     const auto before = report_.errors.size();
     const auto valid
@@ -202,7 +200,7 @@ private:
     else if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{})
              != devices.end())
       wrong(path + ".devices", "devices that ascend, each once", got,
-            in_order(devices));
+            print_devices({each.begin(), each.end()}));
     else if (devices.back().value >= count)
       wrong(
         path + ".devices",

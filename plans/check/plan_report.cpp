@@ -1,6 +1,7 @@
 #include "config/base/error.hpp"
 #include "config/settings/settings.hpp"
 #include "plans/check/plan_limits.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ std::string why_never_in_slices(const CheckContext& context, const Call& call,
                                 const Placement& placement) {
   if (call.kind != CallKind::generate)
     return fmt::format("{} generates nothing", call.name);
-  if (call.user_actor)
+  if (call.by.user_actor)
     return fmt::format("an actor leads the conversations of {}, turn by turn",
                        call.name);
   if (!context.workflow.role(call.role).trained)
@@ -86,6 +87,11 @@ std::string why_no_offload(const CheckContext& context, const std::string& role,
                            const RoleMemory& memory) {
   if (!memory.offload_weights && !memory.offload_optimizer)
     return "";
+  if (memory.offload_weights && is_second_role(context.workflow, role))
+    return expectation(
+      fmt::format("nothing, for {} speaks in conversations of another role",
+                  role),
+      "weights", "leaving it out");
   const auto* found = context.workflow.find_role(role);
   if (found && !found->trained && memory.offload_optimizer)
     return expectation(

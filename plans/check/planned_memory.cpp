@@ -57,7 +57,8 @@ public:
       takes_{.shape = context.shapes.at(call.role),
              .dtype = dtype_of(context, call.role),
              .placement = part.plan.calls.at(call.name),
-             .sizes = part.sizes} {
+             .sizes = part.sizes,
+             .second = {call, context.shapes, context.dtypes}} {
     for (std::uint32_t i = 0; i < replica_.devices.size(); ++i) {
       const auto rank = replica_.devices[i].value;
       if (rank >= stages_.size())

@@ -24,7 +24,7 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (!context.servers || !generates(call))
     return "";
   const auto& strategy = placement.strategy;
-  if (call.user_actor && strategy.tp > 1)
+  if (call.by.user_actor && strategy.tp > 1)
     return expectation("a strategy of d with samples that others lead "
                        "(rollout.engine)",
                        to_string(strategy),

@@ -15,6 +15,11 @@ namespace {
 /// offloaded.
 constexpr double moment_bytes_a_parameter = 8;
 
+/// Share of a generation's work that each second role of its conversations
+/// adds: a guess, as nothing is known of who says how much before a run has
+/// measured the whole call.
+constexpr double second_share = 0.5;
+
 /// Returns the bytes of a model that a device of `to` gathers.
 double bytes_gathered(double model_bytes, const Strategy& to) {
   return model_bytes / (double(to.tp) * to.pp);
@@ -111,9 +116,17 @@ CostModel::Job CostModel::make_job(const Call& call,
 
 double CostModel::work_s(const Call& call, const Job& job) const {
   switch (call.kind) {
-  case CallKind::generate:
-    return gather_s(job, 1) + rollout_s(job)
-           + (is_served(call, problem_.sizes) ? server_update_s(job) : 0);
+  case CallKind::generate: {
+    auto seconds = gather_s(job, 1) + rollout_s(job);
+    if (is_served(call, problem_.sizes))
+      seconds += server_update_s(job);
+    for (auto second = call; const auto& role : call.by.with) {
+      second.role = role;
+      const auto beside = make_job(second, job.placement);
+      seconds += second_share * (gather_s(beside, 1) + rollout_s(beside));
+    }
+    return seconds;
+  }
   case CallKind::train:
     return train_s(job);
   default:
@@ -152,7 +165,7 @@ double CostModel::use_of(const Call& call, const Placement& placement) const {
 
 double CostModel::later_chunk_s(const Call& call,
                                 const Placement& placement) const {
-  if (call.kind != CallKind::generate || call.user_actor)
+  if (call.kind != CallKind::generate || call.by.user_actor)
     return call_s(call, placement);
   const auto job = make_job(call, placement);
   return problem_.measured.factor_of(call.name)

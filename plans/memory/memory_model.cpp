@@ -1,5 +1,6 @@
 #include "plans/memory/memory_model.hpp"
 
+#include "plans/memory/second_models.hpp"
 #include "plans/weights/gather_buffers.hpp"
 #include "plans/weights/layout.hpp"
 #include "plans/weights/residency.hpp"
@@ -69,11 +70,14 @@ public:
 private:
   void add_call(const Call& call) {
     const auto& placement = plan_.calls.at(call.name);
+    const auto sizes = sizes_of(call, sizes_);
+    const SecondModels second(call, shapes_, dtypes_);
     std::vector<std::uint64_t> by_stage;
     for (std::uint32_t stage = 0; stage < placement.strategy.pp; ++stage)
-      by_stage.push_back(active_bytes(
-        call.kind, shapes_.at(call.role), memory_dtype(dtypes_, call.role),
-        placement, sizes_of(call, sizes_), stage));
+      by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
+                                      memory_dtype(dtypes_, call.role),
+                                      placement, sizes, stage)
+                         + second.active_bytes(placement, sizes, stage));
     const auto& replica = replicas_[replicas_.of_call(call.name)];
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;

@@ -26,7 +26,8 @@ std::uint64_t ResponseCall::bytes(std::uint32_t responses,
                                   std::uint32_t stage) const {
   auto place = placement;
   place.responses = responses;
-  return active_bytes(CallKind::generate, shape, dtype, place, sizes, stage);
+  return active_bytes(CallKind::generate, shape, dtype, place, sizes, stage)
+         + second.active_bytes(place, sizes, stage);
 }
 
 std::uint64_t ResponseCall::cache_bytes(std::uint32_t responses) const {

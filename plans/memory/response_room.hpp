@@ -4,7 +4,7 @@
 // The run, the plan check, the simulator and the searches all get it from here.
 #pragma once
 
-#include "plans/memory/call_memory.hpp"
+#include "plans/memory/second_models.hpp"
 
 #include <cstdint>
 #include <map>
@@ -34,11 +34,12 @@ struct ResponseCall {
   DType dtype; ///< of matrix products
   const Placement& placement;
   const BatchSizes& sizes;
+  SecondModels second = {}; ///< decode as many responses at once
 
   /// Returns all bytes besides planes that the call uses on a device of
   /// `stage`.
   std::uint64_t bytes(std::uint32_t responses, std::uint32_t stage) const;
-  /// Returns the bytes of the cache on the stage with most layers.
+  /// Returns the bytes of the call's own cache on the stage with most layers.
   std::uint64_t cache_bytes(std::uint32_t responses) const;
   /// Returns as many responses as the settings allow, regardless of memory.
   std::uint32_t most() const;

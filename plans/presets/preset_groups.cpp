@@ -1,6 +1,7 @@
 // Presets that place calls on separate groups of devices.
 #include "plans/plan/strategy_rules.hpp"
 #include "plans/presets/preset_builder.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -152,7 +153,8 @@ void offload_readers(PresetBuilder& builder, const RoleGroup& group,
   if (builder.holds_sharded(group, span.count))
     return;
   for (const auto& role : group)
-    if (!builder.workflow().role(role).trained && group.size() > 1)
+    if (!builder.workflow().role(role).trained && group.size() > 1
+        && !is_second_role(builder.workflow(), role))
       builder.plan().roles[role].offload_weights = true;
 }
 
@@ -171,14 +173,26 @@ void place_recipe(PresetBuilder& builder,
   }
 }
 
+/// Returns the roles that have calls of their own: those that only speak in
+/// conversations of others are placed with these.
+std::vector<Role> placed_roles(const Workflow& workflow) {
+  std::vector<Role> roles;
+  for (const auto& role : workflow.roles)
+    if (std::ranges::find(workflow.calls, role.name, &Call::role)
+        != workflow.calls.end())
+      roles.push_back(role);
+  return roles;
+}
+
 /// Returns groups in which each role that is only read shares the devices of a
 /// trained one: ref the actor's, reward the critic's.
 std::vector<RoleGroup> colocated_groups(const Workflow& workflow) {
   std::vector<RoleGroup> groups;
-  for (const auto& role : workflow.roles)
+  const auto roles = placed_roles(workflow);
+  for (const auto& role : roles)
     if (role.trained)
       groups.push_back({role.name});
-  for (const auto& role : workflow.roles)
+  for (const auto& role : roles)
     if (!role.trained) {
       const bool beside_last = role.scalar_head && groups.size() > 1;
       (beside_last ? groups.back() : groups.front()).push_back(role.name);
@@ -219,7 +233,7 @@ void place_exclusive(PresetBuilder& builder,
 /// --colocate_critic_reward).
 void build_openrlhf(PresetBuilder& builder) {
   std::vector<RoleGroup> groups;
-  for (const auto& role : builder.workflow().roles)
+  for (const auto& role : placed_roles(builder.workflow()))
     groups.push_back({role.name});
   const auto merged = colocated_groups(builder.workflow());
   need_groups(builder, groups.size(),

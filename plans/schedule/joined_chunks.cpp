@@ -53,7 +53,7 @@ bool joins(const StepGraph& graph, TaskRef first, TaskRef last, TaskRef next) {
 } // namespace
 
 bool may_join(const Call& call) {
-  return call.kind == CallKind::generate && !call.user_actor;
+  return call.kind == CallKind::generate && !call.by.user_actor;
 }
 
 std::vector<TaskRef> joined_chunks(const StepGraph& graph, const Call& call,

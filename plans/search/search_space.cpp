@@ -6,6 +6,7 @@
 #include "plans/plan/strategy_rules.hpp"
 #include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -120,7 +121,7 @@ void SearchSpace::add_options(SpaceCall& call) {
 void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
   const auto option = internal::option_of(*this, call, plan);
   if (!option || align(0, *option) + option->num_devices > num_devices()
-      || !servers_can(*call.call, option->strategy))
+      || !allows(*call.call, option->strategy))
     return;
   add_option(call, *option, stage_of(call.call->role, option->strategy));
 }
@@ -158,7 +159,7 @@ void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices,
         continue;
       Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
       if (!why_illegal(strategy, shape).empty()
-          || !servers_can(*call.call, strategy)) {
+          || !allows(*call.call, strategy)) {
         ++counts_.illegal;
         continue;
       }
@@ -244,7 +245,7 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
 std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
                                                const StageBytes& stage,
                                                std::uint64_t memory) const {
-  if (call.reads_home())
+  if (call.reads_home() || is_second_role(problem_.workflow, call.call->role))
     return {{}};
   const auto much = memory / 4;
   const bool weights = is_tight_ || stage.weights > much;
@@ -270,7 +271,8 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   const ResponseCall takes{.shape = problem_.shapes.at(call.call->role),
                            .dtype = problem_.dtype(call.call->role),
                            .placement = place,
-                           .sizes = problem_.sizes};
+                           .sizes = problem_.sizes,
+                           .second = second_of(*call.call)};
   for (const auto responses : response_steps(takes.most())) {
     option.responses = responses;
     add_with_responses(call, option, stage);
@@ -283,12 +285,15 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   const auto position = align(0, option);
   const auto place = placement(option, position);
   const auto& role = call.call->role;
-  option.active_bytes
-    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
-                   sizes_of(*call.call, problem_.sizes));
+  const auto sizes = sizes_of(*call.call, problem_.sizes);
+  option.active_bytes = active_bytes(kind, problem_.shapes.at(role),
+                                     problem_.dtype(role), place, sizes)
+                        + second_of(*call.call).active_bytes(place, sizes);
   const bool leaves = call.reads_home() || option.offload.offload_weights;
   option.static_bytes = leaves ? stage.resident : stage.weights;
   option.weight_bytes = leaves ? stage.weights - stage.resident : 0;
+  for (const auto& second : call.call->by.with)
+    option.static_bytes += stage_of(second, option.strategy).weights;
   if (call.trains) {
     option.static_bytes += stage.gradients;
     (option.offload.offload_optimizer ? option.weight_bytes

@@ -8,6 +8,7 @@
 
 #include "plans/cost/cost_model.hpp"
 #include "plans/memory/memory_model.hpp"
+#include "plans/memory/second_models.hpp"
 #include "plans/search/call_option.hpp"
 #include "plans/search/space_limits.hpp"
 
@@ -46,8 +47,7 @@ public:
     bool reads_home() const {
       return home >= 0 && !trains;
     }
-    /// Bytes per device, least over all options, also those that do not fit;
-    /// counted as `SpacePeak` does.
+    /// Least bytes per device over all options, counted as `SpacePeak` does.
     std::uint64_t smallest_bytes = ~std::uint64_t{0};
     std::uint32_t smallest_at = 0; ///< a device of that option
   };
@@ -140,7 +140,8 @@ private:
   void add_placement(SpaceCall& call, const ExecutionPlan& plan);
   const StageBytes& stage_of(const std::string& role, Strategy strategy);
   std::set<KindSet> kind_sets(std::uint32_t num_devices) const;
-  bool servers_can(const Call& call, const Strategy& strategy) const;
+  bool allows(const Call& call, const Strategy& strategy) const;
+  SecondModels second_of(const Call& call) const;
   void add_strategies(SpaceCall& call, std::uint32_t num_devices,
                       KindSet kinds);
   void add_variants(SpaceCall& call, CallOption option);

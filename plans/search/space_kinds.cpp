@@ -1,5 +1,6 @@
 // Kinds of nodes in a search space: which meshes are on which, and memory that
 // differs between devices.
+#include "plans/plan/strategy_rules.hpp"
 #include "plans/search/search_space.hpp"
 
 #include <algorithm>
@@ -73,15 +74,23 @@ std::uint32_t SearchSpace::align(std::uint32_t from,
   return at;
 }
 
-/// Returns whether the servers that generate, if any, can be used like this
-/// (plans/check/server_limits.cpp).
-bool SearchSpace::servers_can(const Call& call,
-                              const Strategy& strategy) const {
+SecondModels SearchSpace::second_of(const Call& call) const {
+  return {call, problem_.shapes, problem_.dtypes};
+}
+
+/// Returns whether the servers that generate, if any, and the models that speak
+/// beside the call's can be used like this (plans/check/server_limits.cpp,
+/// plans/check/second_limits.cpp).
+bool SearchSpace::allows(const Call& call, const Strategy& strategy) const {
+  for (const auto& second : call.by.with)
+    if (!why_illegal(strategy, problem_.shapes.at(second)).empty())
+      return false;
   if (!problem_.rules.servers || call.kind != CallKind::generate
       || call.evaluates)
     return true;
   const auto given = *problem_.rules.servers;
-  const auto most_tp = call.user_actor ? 1 : problem_.cluster.devices_per_node;
+  const auto most_tp
+    = call.by.user_actor ? 1 : problem_.cluster.devices_per_node;
   return strategy.pp == 1 && strategy.tp <= most_tp
          && (given == 0 || strategy.dp == given);
 }

@@ -24,12 +24,15 @@ struct Replica {
   Strategy strategy = {};
   bool home = false;
   bool keep = false;                   ///< the plan keeps it between uses
-  std::vector<std::string> calls = {}; ///< in workflow order, at least one
+  std::vector<std::string> calls = {}; ///< in workflow order
+  /// Calls in whose conversations it speaks beside the call's own role
+  /// (CallActors::with); at least one if `calls` is empty.
+  std::vector<std::string> beside = {};
 
   bool operator==(const Replica&) const = default;
   /// Returns e.g. "actor@actor_gen": the role at the replica's first call.
   std::string name() const {
-    return role + "@" + calls.front();
+    return role + "@" + (calls.empty() ? beside : calls).front();
   }
 };
 
@@ -46,6 +49,10 @@ struct Replicas {
   /// unknown names.
   ReplicaId of_call(std::string_view call) const;
   ReplicaId home(std::string_view role) const;
+  /// Returns the replica of a second role of conversations that `first` leads:
+  /// on the same devices in the same strategy. Throws InvariantError if there
+  /// is none.
+  ReplicaId beside(const Replica& first, std::string_view role) const;
   /// Returns all replicas of a role, ascending.
   std::vector<ReplicaId> of_role(std::string_view role) const;
 };

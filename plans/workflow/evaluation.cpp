@@ -174,6 +174,7 @@ Workflow evaluation_of(const Workflow& workflow) {
     alone.calls.push_back(call);
     read.insert(call.reads.begin(), call.reads.end());
     roles.insert(call.role);
+    roles.insert(call.by.with.begin(), call.by.with.end());
   }
   for (auto role : workflow.roles) {
     role.trained = false;

@@ -1,5 +1,7 @@
 #include "plans/workflow/rl_calls.hpp"
 
+#include "config/settings/workflow_traits.hpp"
+
 #include <algorithm>
 
 namespace troupe::plans::internal {
@@ -70,13 +72,30 @@ Call train_call(std::string role, std::string fn,
           .fn = std::move(fn)};
 }
 
+namespace {
+
+/// Adds the roles of agents.with that the workflow has for nothing else.
+void add_second_roles(Workflow& workflow, const Settings& settings) {
+  const auto* traits = find_workflow_traits(settings.workflow);
+  for (const auto& name : agents_of(settings).with) {
+    const auto* role = traits == nullptr ? nullptr : traits->find_role(name);
+    if (role != nullptr && role->needs_key == "agents.with")
+      workflow.roles.push_back({.name = name});
+  }
+}
+
+} // namespace
+
 void add_agents(Workflow& workflow, const Settings& settings) {
   if (agents_of(settings).command.empty())
     return;
+  add_second_roles(workflow, settings);
   const bool by_number = settings.reward.kind == "agents";
   for (auto& call : workflow.calls) {
     const bool is_led = call.fn == "generate";
-    call.user_actor |= is_led;
+    call.by.user_actor |= is_led;
+    if (is_led && call.by.with.empty())
+      call.by.with = agents_of(settings).with;
     if (by_number && is_led)
       call.writes.emplace_back("agent_rewards");
     if (by_number && call.fn == "rewards")

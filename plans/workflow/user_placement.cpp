@@ -42,7 +42,7 @@ std::string why_no_instances(const Call& call, const Placement& placement) {
   if (placement.on_workers && call.kind != CallKind::function)
     return expectation(fmt::format("devices, for {} has weights", call.name),
                        "workers");
-  if (call.user_actor)
+  if (call.by.user_actor)
     return "";
   const auto no_actor
     = fmt::format(", for {} is no actor of your own", call.name);

@@ -78,15 +78,15 @@ Call user_generate(const detail::WorkflowParts& parts, const UserCall& user) {
   Call call{.name = user.name,
             .kind = CallKind::generate,
             .role = user.role,
-            .reads = {user.prompt},
+            .reads = {user.generation.prompt},
             .fn = "generate"};
   if (user.actor != nullptr)
     call.fn = user_fn(parts.name, user.name);
-  call.user_actor = user.actor != nullptr;
+  call.by = {.user_actor = user.actor != nullptr, .with = user.generation.with};
   for (const std::string& key : columns_of(parts, user.reads))
     add_once(call.reads, key);
-  if (user.prompt != "prompt_ids")
-    call.renames.push_back({user.prompt, "prompt_ids"});
+  if (user.generation.prompt != "prompt_ids")
+    call.renames.push_back({user.generation.prompt, "prompt_ids"});
   for (const char* key :
        {"sequence_ids", "loss_mask", "logprobs", "truncated"}) {
     call.writes.push_back(user.prefix + key);
@@ -131,7 +131,7 @@ Call user_function(const detail::WorkflowParts& parts, const UserCall& user) {
             .kind = CallKind::function,
             .reads = columns_of(parts, user.reads),
             .fn = user_fn(parts.name, user.name)};
-  call.user_actor = user.actor != nullptr;
+  call.by.user_actor = user.actor != nullptr;
   for (const KeyInfo& key : user.writes)
     call.writes.push_back(key.name);
   if (user.kind != UserKind::batch)
@@ -211,7 +211,7 @@ struct KeyUse {
 /// Returns the keys that a call reads or writes without its author naming them.
 std::vector<KeyInfo> implied_keys(const UserCall& call) {
   if (call.kind == UserKind::generate)
-    return {{call.prompt, KeyType::i32, Per::token},
+    return {{call.generation.prompt, KeyType::i32, Per::token},
             {call.prefix + "sequence_ids", KeyType::i32, Per::token},
             {call.prefix + "loss_mask", KeyType::u8, Per::token},
             {call.prefix + "logprobs", KeyType::f32, Per::token},

@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "plans/plan/plan_names.hpp"
+#include "plans/workflow/second_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,8 @@ void check_role_of(const Examined& examined, const Call& call) {
     refuse(fmt::format("call {} trains role {}, which is not declared as "
                        "trained",
                        call.name, call.role));
+  if (const auto why = why_not_with(workflow, call); !why.empty())
+    refuse(why);
 }
 
 void check_roles(const Examined& examined) {
@@ -100,7 +103,8 @@ void check_roles(const Examined& examined) {
     const auto uses = [&](const Call& c) { return c.role == role.name; };
     const auto trains
       = [&](const Call& c) { return uses(c) && c.kind == CallKind::train; };
-    if (std::ranges::none_of(workflow.calls, uses))
+    if (std::ranges::none_of(workflow.calls, uses)
+        && !is_second_role(workflow, role.name))
       examined.refuse(place_name(role),
                       fmt::format("no call uses role {}", role.name));
     if (role.name == "state")
@@ -192,8 +196,7 @@ void check_readers(const Examined& examined) {
       examined.refuse("", fmt::format("nobody reads data-set key {}", key));
 }
 
-/// Walks producers backwards from a call that never became ready until one
-/// repeats.
+/// Walks producers backwards from a call that never is ready to a repeated one.
 std::string cycle_text(const Workflow& workflow,
                        const std::vector<bool>& done) {
   std::size_t at = 0;

@@ -69,6 +69,18 @@ struct CallRows {
   bool operator==(const CallRows&) const = default;
 };
 
+/// Who carries out a call besides the engine of its role.
+struct CallActors {
+  /// A user-defined program's actor carries it out; with fn generate, programs
+  /// of agents.command lead its samples.
+  bool user_actor = false;
+  /// Frozen roles that speak in its conversations beside its own
+  /// (plans/workflow/second_roles.hpp).
+  std::vector<std::string> with = {};
+
+  bool operator==(const CallActors&) const = default;
+};
+
 /// A model function call as the workflow defines it.
 struct Call {
   std::string name = {};
@@ -80,9 +92,7 @@ struct Call {
   Scope scope = Scope::batch;
   std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
   bool evaluates = false; ///< between steps, see plans/workflow/evaluation.hpp
-  /// A user-defined program's actor carries it out; with fn generate, programs
-  /// of agents.command lead its samples.
-  bool user_actor = false;
+  CallActors by = {};
   bool greedy = false; ///< makes or scores the greedy response; not logged
   CallRows rows = {};
 
@@ -157,8 +167,7 @@ void check(const Workflow& workflow, const WorkflowPlaces& places = {});
 enum class Head : std::uint8_t { vocabulary, scalar };
 
 /// Throws ConfigError if the role of `call` has another head than its code
-/// needs. `check` does this for calls that generate or infer; what a training
-/// needs is known only to its loss.
+/// needs. `check` does this but for trainings, whose loss knows.
 void check_head(const Workflow& workflow, const Call& call, Head wanted,
                 const WorkflowPlaces& places = {});
 
@@ -176,11 +185,9 @@ Workflow make_workflow(const Settings& settings);
 /// Workflow of a command (config: is_command), whose model is the only one of
 /// the settings: generates responses to prompts.
 Workflow generate_workflow(const Settings& settings);
-/// Workflow of a command: log-probabilities of given tokens, or scores and
-/// values.
+/// Workflow of a command: log-probabilities of given tokens, scores, values.
 Workflow score_workflow(const Settings& settings);
-/// Workflow of a command: a model that is loaded, then saved; its call never
-/// runs.
+/// Workflow of a command: a model is loaded, then saved; its call never runs.
 Workflow convert_workflow(const Settings& settings);
 Workflow sft_workflow(const Settings& settings);
 Workflow reward_workflow(const Settings& settings);

@@ -29,7 +29,8 @@ using Engine = std::function<void(Sample&)>;
 /// Returns an actor that makes the turns of a fake model.
 detail::ModelActor::behavior_type fake_model(detail::ModelActor::pointer,
                                              const Engine& engine) {
-  return {[engine](detail::extend_atom, Sample& sample, std::uint32_t) {
+  return {[engine](detail::extend_atom, Sample& sample, std::uint32_t,
+                   const std::string&) {
     engine(sample);
     const auto before
       = sample.has(keys::response) ? sample[keys::response] : std::string{};

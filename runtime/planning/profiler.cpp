@@ -63,7 +63,8 @@ models_of(const plans::Workflow& workflow,
     if (role.trained)
       model->role = &role;
     for (const auto& call : workflow.calls)
-      if (call.role == role.name)
+      if (call.role == role.name
+          || std::ranges::find(call.by.with, role.name) != call.by.with.end())
         add_call(*model, call);
   }
   return models;

@@ -6,6 +6,7 @@
 #include "models/data/plain_rows.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -39,10 +40,14 @@ std::string_view scope_text(plans::Scope scope) {
 
 std::string call_text(const plans::Call& call) {
   const bool is_function = call.kind == plans::CallKind::function;
-  return fmt::format("{} {}{} from {} to {}{}", to_string(call.kind), call.fn,
-                     is_function ? scope_text(call.scope) : " of " + call.role,
-                     keys_text(call, call.reads), keys_text(call, call.writes),
-                     call.greedy ? ", greedy" : "");
+  return fmt::format(
+    "{} {}{} from {} to {}{}{}", to_string(call.kind), call.fn,
+    is_function ? scope_text(call.scope) : " of " + call.role,
+    keys_text(call, call.reads), keys_text(call, call.writes),
+    call.greedy ? ", greedy" : "",
+    call.by.with.empty()
+      ? ""
+      : fmt::format(", with {}", fmt::join(call.by.with, ", ")));
 }
 
 std::string role_text(const plans::Role& role) {

@@ -98,6 +98,71 @@ class Agents(Talk):
                 self.assertGreater(sample["score"], 0)
             self.assertRegex(sample["prompt"], r"treasure \d room \d\n")
 
+    def duel(self, *overrides):
+        """A run of examples/agents/duel.yaml."""
+        player = "data/runs/self_play/latest/actor"
+        return self.troupe(
+            "train", EXAMPLES / "agents/duel.yaml", "run.steps=2",
+            f"models.actor.path={player}", f"models.opponent.path={player}",
+            "data.train=data/self_play/prompts.jsonl",
+            f"agents.command={sys.executable} -B {EXAMPLES}/agents/game.py opponent",
+            *overrides)
+
+    def trained_in(self, text):
+        """1 for each byte of the player's moves, 0 for the referee's lines and the
+        opponent's moves."""
+        mask, ours = [], True
+        for part in text.splitlines(keepends=True):
+            said = not part.startswith("left ")
+            mask += [int(said and ours)] * len(part)
+            ours ^= said
+        return mask
+
+    def test_a_frozen_opponent_is_asked_by_name_and_not_trained_I1_I2(self):
+        player = self.folder / "data/runs/self_play/latest/actor"
+        weights = {file: file.read_bytes() for file in player.glob("*.safetensors")}
+        self.assertTrue(weights)
+        self.duel()
+        replies = 0
+        for sample in self.samples("duel"):
+            self.assertIn(sample["score"], (-1, 0, 1))
+            text, mask = sample["response"], sample["loss_mask"]
+            for kept, number in zip(mask, sample["logprobs"]):
+                self.assertTrue(kept or number == 0)
+            if text.isascii():  # one byte per token
+                own = mask[mask.index(1):]
+                want = self.trained_in(text)
+                self.assertEqual(own[:len(want)], want, text)
+            replies += text.count("take") // 2
+        self.assertGreater(replies, 10)
+        for line in self.metrics("duel").values():
+            self.assertEqual((line["agents/failed"], line["agents/unused_turns"]),
+                             (0, 0))
+        self.assertFalse((self.run_folder("duel") / "latest/opponent").exists())
+        for file, before in weights.items():
+            self.assertEqual(file.read_bytes(), before)
+        self.duel("run.name=one", "plan=single", "cluster.workers_per_node=1",
+                  "cluster.devices_per_node=1", "agents.concurrency=3")
+        self.assertEqual(self.said_with("duel"), self.said_with("one"))
+
+    def test_models_are_listed_and_strangers_among_them_refused(self):
+        self.small(r"""
+status, text = ask("/models", {})
+assert [m["id"] for m in json.loads(text)["data"]] == ["actor", "opponent"], text
+status, text = ask("/completions", {"prompt": row["prompt"], "model": "nobody"})
+assert status == 404 and "model_not_found" in text, text
+status, text = ask("/completions", {"prompt": row["prompt"], "max_tokens": 3,
+                   "model": "opponent"})
+body = json.loads(text)
+assert status == 200 and body["model"] == "opponent", text
+status, text = ask("/completions", {"prompt": row["prompt"]
+                   + body["choices"][0]["text"], "max_tokens": 3})
+assert json.loads(text)["model"] == "actor", text
+print(json.dumps({"reward": 1}))
+""", "agents.with=[opponent]")
+        for sample in self.samples("calculator"):
+            self.assertRegex("".join(map(str, sample["loss_mask"])), r"^0+1+$")
+
     def test_agents_lead_the_generation_of_a_workflow_file(self):
         def said(*overrides):
             self.agent("calculator", "run.steps=2", "run.resume=fresh",

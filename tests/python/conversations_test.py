@@ -90,6 +90,33 @@ class Conversations(Talk):
         self.led("whole")
         self.check_same("killed", "whole")
 
+    def test_another_role_speaks_and_is_not_trained_on_I1_I2(self):
+        def led(name, *overrides):
+            self.led(name, *overrides, text='''
+async def solve(model, sample):
+    first = await model("opponent").extend(sample, max_tokens=3)
+    assert first == sample.turn and sample.response == ""
+    turn = await model.extend(sample, max_tokens=3)
+    assert sample.response == turn
+    sample.append("!")
+    await model("opponent").extend(sample, max_tokens=2)
+    assert sample.response == turn
+    sample["asked"] = 1
+''', changed=(("  actor: {trained: true}\n",
+               "  actor: {trained: true}\n  opponent: {like: actor}\n"),
+              ("    processes: 2\n",
+               "    processes: 2\n    with: [opponent]\n")))
+
+        led("both")
+        led("one", "plan=single", "cluster.workers_per_node=1",
+            "cluster.devices_per_node=1")
+        self.check_same("both", "one")
+        for row in self.samples("both"):
+            mask = "".join(map(str, row["loss_mask"]))
+            self.assertRegex(mask, r"^0+1{1,3}0{2,}$")
+            for kept, number in zip(row["loss_mask"], row["logprobs"]):
+                self.assertTrue(kept or number == 0)
+
     def test_a_conversation_reads_keys_and_limits_its_turns(self):
         self.led("reads", text='''
 async def solve(model, sample):
@@ -120,6 +147,8 @@ async def solve(model, sample):
                  "got 'x'"),
                 ("    await model.extend(sample)\n",
                  r"talk\.py:2: ValueError: expected asked to be set"),
+                ("    await model('oponent').extend(sample)\n",
+                 "no role 'oponent' speaks in its conversations, only actor"),
                 ("    import sys\n    sys.exit('enough of this')\n",
                  "enough of this")):
             with self.subTest(body):

@@ -63,9 +63,10 @@ class Workflow(Case):
         text = (troupe.Workflow().role("actor", trained=True)
                 .converse("solve", "actor", self.functions.check,
                           reads=["ground_truth"], writes={"asked": "number"},
-                          processes=2)).text()
+                          beside=["opponent"], processes=2)).text()
         self.assertEqual(read_yaml(text)["calls"]["solve"], {
             "generate": "actor", "fn": "functions.py:check", "processes": 2,
+            "with": ["opponent"],
             "reads": ["ground_truth"], "writes": {"asked": "number"}})
 
     def test_the_program_plans_what_was_built(self):

@@ -21,9 +21,10 @@ namespace detail {
 
 using extend_atom = caf::atom_constant<caf::atom("extend")>;
 /// Extends a sample by its next turn, of at most the given number of tokens (0:
-/// no limit).
-using ModelActor = caf::typed_actor<
-  caf::replies_to<extend_atom, Sample, std::uint32_t>::with<Sample>>;
+/// no limit), by a role (empty: the call's own).
+using ModelActor
+  = caf::typed_actor<caf::replies_to<extend_atom, Sample, std::uint32_t,
+                                     std::string>::with<Sample>>;
 
 template <class Self>
 class UserInstance : public std::remove_pointer_t<Self>,
@@ -70,9 +71,9 @@ Model model_for(Self self, const ModelActor& actor) {
   return Model([self, actor](Sample sample, TurnOptions options) {
     auto* sender = dynamic_cast<TracedUserActor*>(self); // a UserInstance
     const Sample::Arrow arrow = sender->leave(sample, "extend");
-    auto reply
-      = ask<Sample>(self, std::chrono::milliseconds(0), actor,
-                    extend_atom::value, std::move(sample), options.max_tokens);
+    auto reply = ask<Sample>(self, std::chrono::milliseconds(0), actor,
+                             extend_atom::value, std::move(sample),
+                             options.max_tokens, options.role);
     return std::move(reply).then([=](Sample extended) {
       sender->answered(arrow, "extend");
       return extended;

@@ -60,6 +60,17 @@ MeanOver mean_over(Key<T, P> key) {
   return {key.name};
 }
 
+/// Roles that speak in conversations beside the role of the call.
+struct With {
+  std::vector<std::string> roles;
+};
+/// `with("opponent")`: a frozen role on the same devices, which
+/// model("opponent") is.
+template <class... Names>
+With with(Names... names) {
+  return {{std::string(names)...}};
+}
+
 namespace detail {
 
 enum class UserKind : std::uint8_t {
@@ -77,6 +88,12 @@ struct UserRole {
   RoleKind kind;
 };
 
+/// Parts of a call that only generation has.
+struct UserGeneration {
+  std::string prompt = {};            ///< key of its prompt tokens
+  std::vector<std::string> with = {}; ///< roles that speak beside its own
+};
+
 struct UserCall {
   std::string name;
   UserKind kind = UserKind::each;
@@ -92,7 +109,7 @@ struct UserCall {
   MeanOver mean_over = {};
   Infer infer = Infer::logprobs;
   std::string prefix = {}; ///< prefix of its generate call's keys
-  std::string prompt = {}; ///< generate: key of its prompt tokens
+  UserGeneration generation = {};
 };
 
 struct UserMetric {

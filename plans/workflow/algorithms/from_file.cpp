@@ -28,6 +28,7 @@ Call call_of(const FileCall& from) {
             .reads = from.reads,
             .writes = from.writes,
             .fn = from.fn,
+            .by = {.with = from.with},
             .greedy = from.greedy};
   if (call.fn == "rewards")
     call.scope = Scope::sample;
@@ -102,7 +103,9 @@ void add_own_part(Call& call, const Call& own, const Place& place) {
       call, place, fmt::format("the name of a {} call", to_string(call.kind)),
       fmt::format("'{}', a {} call", call.fn, to_string(own.kind)), "");
   call.scope = own.scope;
-  call.user_actor = own.user_actor;
+  call.by.user_actor = own.by.user_actor;
+  if (call.by.with.empty())
+    call.by.with = own.by.with;
   for (auto keys : {&Call::reads, &Call::writes}) {
     if (!(call.*keys).empty())
       continue;
@@ -128,7 +131,7 @@ void add_python_part(Call& call, const FileCall& from, const WorkflowFile& file,
                      std::vector<std::string>& texts) {
   call.reads.clear();
   if (from.kind == "generate") {
-    call.user_actor = true;
+    call.by.user_actor = true;
     call.reads.emplace_back("prompt_ids");
   } else {
     call.scope = scope_of(*from.python);

@@ -73,11 +73,14 @@ class Workflow:
 
     def converse(self, name: str, role: str, function: Callable[..., Any], *,
                  reads: Keys | None = None, writes: Keys | None = None,
+                 beside: Iterable[str] | None = None,
                  processes: int = 1) -> Workflow:
         """Conversations with the role, each led by an `async def f(model, sample)`.
-        `writes` has what it sets on the sample beside what `generate` writes."""
+        `writes` has what it sets on the sample beside what `generate` writes;
+        `beside` names frozen roles that speak too, as `model("opponent")`."""
         return self._add(self._calls, name, {
             "generate": role, "fn": _place_of(function),
+            "with": list(beside) if beside is not None else None,
             "processes": processes if processes != 1 else None,
             **self._dataflow(reads, writes)})
 

@@ -46,7 +46,7 @@ protected:
   std::shared_ptr<models::TurnQueue> turns_
     = std::make_shared<models::TurnQueue>();
   std::shared_ptr<AgentModel> model_ = std::make_shared<AgentModel>(
-    AgentModel{.name = "actor",
+    AgentModel{.names = {"actor"},
                .tokenizer = testing::characters(),
                .chat = {},
                .stops = {},
@@ -95,6 +95,41 @@ TEST_F(AgentSessions, SeveralAnswersAreDrawsOfTheSameTokens) {
   say("y");
   EXPECT_EQ(body(0)["choices"].size(), 2U);
   EXPECT_EQ(session_->record().ends().size(), 2U);
+}
+
+TEST_F(AgentSessions, ASecondModelIsAskedByItsName) {
+  model_->names = {"actor", "opponent"};
+  post("/v1/models", "");
+  ASSERT_EQ(body(0)["data"].size(), 2U);
+  EXPECT_EQ(body(0)["data"][1]["id"], "opponent");
+  complete("ab");
+  EXPECT_EQ(asked()[0].speaker, 0U);
+  say("c");
+  complete("abc", R"(, "model": "opponent")");
+  const auto turns = asked();
+  ASSERT_EQ(turns.size(), 1U);
+  EXPECT_EQ(turns[0].speaker, 1U);
+  EXPECT_EQ(turns[0].ids, (std::vector{97, 98, 99}));
+  say("d");
+  EXPECT_EQ(body(2)["model"], "opponent");
+  complete("abcd", R"(, "model": "actor")");
+  EXPECT_EQ(asked()[0].speaker, 0U);
+  say("e");
+  EXPECT_THAT(session_->record().last_branch()->loss_mask,
+              ::testing::ElementsAre(0, 0, 1, 0, 1));
+}
+
+TEST_F(AgentSessions, AModelThatIsNotThereIsRefused) {
+  complete("a", R"(, "model": "any")"); // one model has any name
+  EXPECT_EQ(asked().size(), 1U);
+  say("b");
+  model_->names = {"actor", "opponent"};
+  complete("a", R"(, "model": "oponent")");
+  EXPECT_TRUE(asked().empty());
+  EXPECT_EQ(status(1), 404U);
+  EXPECT_EQ(body(1)["error"]["code"], "model_not_found");
+  EXPECT_EQ(body(1)["error"]["message"],
+            "The model `oponent` does not exist; there are actor, opponent");
 }
 
 TEST_F(AgentSessions, WithoutRoomTheAnswerIsEmpty) {

@@ -60,6 +60,15 @@ TEST_F(PythonConversationTest, AnAnswerAppendsAndLimitsTheNextTurn) {
   EXPECT_EQ(sample[keys::appended], "hint\n");
 }
 
+TEST_F(PythonConversationTest, ATurnIsTheCallsOwnRolesUnlessItNamesAnother) {
+  EXPECT_EQ(talk.take(R"({"appended": "", "max_tokens": 0})", sample).role, "");
+  EXPECT_EQ(
+    talk
+      .take(R"({"appended": "", "max_tokens": 0, "role": "opponent"})", sample)
+      .role,
+    "opponent");
+}
+
 TEST_F(PythonConversationTest, ATurnThatEndsWithinACharacterIsStillALine) {
   talk.take(R"({"appended": "", "max_tokens": 0})", sample);
   const auto line = Json::parse(said("caf\xc3"));

@@ -1,5 +1,6 @@
 // Settings of agents from outside, and what cannot go with them.
 #include "config/settings/agent_checks.hpp"
+#include "config/settings/settings_schema.hpp"
 
 #include <gmock/gmock.h>
 
@@ -38,6 +39,7 @@ TEST(AgentChecks, DefaultsAreThoseOfThePage) {
   EXPECT_EQ(agents.concurrency, 64);
   EXPECT_EQ(agents.timeout_s, 600);
   EXPECT_EQ(agents.retries, 1);
+  EXPECT_TRUE(agents.with.empty());
 }
 
 TEST(AgentChecks, TheNumberOfProgramsNeedsPrograms) {
@@ -55,6 +57,25 @@ TEST(AgentChecks, WhatNobodyWouldReadIsRefused) {
               HasSubstr("agents"));
   EXPECT_THAT(agent_error({"agents.command=run", "agents.retries=-1"}),
               HasSubstr("agents.retries: expected a whole number >= 0"));
+}
+
+TEST(AgentChecks, ProgramsMayAskAnOpponentToo) {
+  const auto settings = troupe::load_settings(
+    {}, agent_overrides({"agents.command=run", "agents.with=[opponent]"}));
+  EXPECT_TRUE(troupe::uses_role(settings, "opponent"));
+  EXPECT_EQ(settings.models.at("opponent").path,
+            settings.models.at("actor").path);
+  EXPECT_EQ(agent_error({"agents.command=run", "agents.with=[opponent]",
+                         "models.opponent.path=other"}),
+            "no error");
+  EXPECT_THAT(agent_error({"agents.command=run", "models.opponent.path=other"}),
+              HasSubstr("models.opponent"));
+  EXPECT_THAT(agent_error({"reward.kind=rule", "agents.with=[opponent]"}),
+              HasSubstr("agents.with: expected agents.command set"));
+  EXPECT_THAT(
+    agent_error({"agents.command=run", "agents.with=[opponent]",
+                 "rollout.engine=vllm", "rollout.server_command=serve"}),
+    HasSubstr("agents.with: expected nothing with rollout.engine"));
 }
 
 TEST(AgentChecks, ServersMayAnswerTheTurns) {

@@ -338,8 +338,9 @@ TEST(Settings, DurationsAreReadInSeconds) {
 }
 
 TEST(Settings, RolesOfEachWorkflow) {
-  EXPECT_THAT(troupe::roles_of("ppo"),
-              ::testing::ElementsAre("actor", "critic", "ref", "reward"));
+  EXPECT_THAT(
+    troupe::roles_of("ppo"),
+    ::testing::ElementsAre("actor", "critic", "ref", "reward", "opponent"));
   EXPECT_THAT(troupe::roles_of("sft"), ::testing::ElementsAre("actor"));
   EXPECT_THAT(troupe::roles_of("reward"), ::testing::ElementsAre("reward"));
   EXPECT_TRUE(troupe::roles_of("nonsense").empty());

@@ -158,7 +158,9 @@ TEST(ApiReply, ErrorsAreObjects) {
   EXPECT_EQ(body["error"]["message"], "n is a number");
   EXPECT_EQ(body["error"]["param"], "n");
   EXPECT_EQ(body["error"]["code"], 400);
-  EXPECT_EQ(json::parse(models_body("actor"))["data"][0]["id"], "actor");
+  EXPECT_EQ(json::parse(
+              models_body(std::vector<std::string>{"actor"}))["data"][0]["id"],
+            "actor");
 }
 
 } // namespace

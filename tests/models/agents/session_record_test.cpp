@@ -46,6 +46,24 @@ TEST(SessionRecord, ASessionInWhichNothingWasSaidHasNoBranch) {
   EXPECT_EQ(record.answers_beside_last_branch(), 0U);
 }
 
+TEST(SessionRecord, WhatAnotherModelSaidIsGivenToTheFirst) {
+  SessionRecord record;
+  const SaidAs by_other{.by = SaidBy::other};
+  const auto prompt = record.give({}, {1, 2});
+  const auto own = record.say(prompt, {3}, {-1}, /*truncated=*/false, {});
+  const auto others
+    = record.say(record.give(own, {}), {4, 5}, {-2, -3}, false, by_other);
+  record.say(record.give(others, {6}), {7}, {-4}, false, {});
+  // what follows the last answer of the first is not trained on
+  record.say(record.give({}, {9}), {8}, {-5}, false, by_other);
+  const auto branch = *record.last_branch();
+  EXPECT_THAT(branch.ids, ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(branch.loss_mask, ElementsAre(0, 0, 1, 0, 0, 0, 1));
+  EXPECT_THAT(branch.logprobs, ElementsAre(0, 0, -1, 0, 0, 0, -4));
+  EXPECT_EQ(record.num_answers(), 2U);
+  EXPECT_EQ(record.answers_beside_last_branch(), 0U);
+}
+
 TEST(SessionRecord, BranchesShareWhatCameBefore) {
   SessionRecord record;
   const auto prompt = record.give({}, {1, 2});

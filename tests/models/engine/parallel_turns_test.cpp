@@ -1,6 +1,6 @@
 // Conversations under every strategy (I1, I2), and how they are trained: the
 // log-probabilities of the turns, and a loss over the model's tokens only.
-#include "models/engine/engine.hpp"
+#include "models/engine/conversation.hpp"
 #include "models/parallel/local_model.hpp"
 
 #include "tests/support/models/engine_support.hpp"
@@ -38,35 +38,72 @@ protected:
       troupe::testing::write_random_model(folder, shape, 1);
     return troupe::testing::trained_actor(folder);
   }
+  /// The leaders and the prompts of each dp rank.
+  struct Led {
+    Led(std::uint32_t dp, std::uint32_t speakers) {
+      const auto prompts = mixed_prompts();
+      for (std::uint32_t d = 0; d < dp; ++d) {
+        const auto per = prompts.size() / dp;
+        const std::vector<Ids> own(
+          prompts.begin() + static_cast<std::ptrdiff_t>(d * per),
+          prompts.begin() + static_cast<std::ptrdiff_t>((d + 1) * per));
+        const auto first = static_cast<std::uint32_t>(d * per);
+        leaders.push_back(std::make_unique<Leader>(own, 3, first));
+        leaders.back()->speakers = speakers;
+        leaders.back()->begin();
+        rows.push_back(prompt_rows(own, first));
+      }
+    }
+    /// Returns the queue of the first device of dp rank `d`; null on others.
+    TurnQueue* queue(const Engine& engine, std::uint32_t d) const {
+      const auto& where = engine.part().where;
+      return where.tp == 0 && where.pp == 0 ? &leaders[d]->queue() : nullptr;
+    }
+    std::map<std::uint32_t, Talk> talks() const {
+      std::map<std::uint32_t, Talk> all;
+      for (const auto& leader : leaders)
+        all.insert(leader->talks().begin(), leader->talks().end());
+      return all;
+    }
+
+    std::vector<std::unique_ptr<Leader>> leaders;
+    std::vector<net::Rows> rows;
+  };
+
+  static GenerateOptions crowded() {
+    auto options = talking_options();
+    options.max_sequences = 2; // more conversations than slots
+    return options;
+  }
   /// Returns the conversations of all dp ranks.
   std::map<std::uint32_t, Talk> talk(const char* strategy) {
     ParallelReplica replica(spec(), strategy);
-    const auto prompts = mixed_prompts();
-    const auto dp = replica.strategy().dp;
-    std::vector<std::unique_ptr<Leader>> leaders;
-    std::vector<net::Rows> rows;
-    for (std::uint32_t d = 0; d < dp; ++d) {
-      const auto per = prompts.size() / dp;
-      const std::vector<Ids> own(
-        prompts.begin() + static_cast<std::ptrdiff_t>(d * per),
-        prompts.begin() + static_cast<std::ptrdiff_t>((d + 1) * per));
-      const auto first = static_cast<std::uint32_t>(d * per);
-      leaders.push_back(std::make_unique<Leader>(own, 3, first));
-      leaders.back()->begin();
-      rows.push_back(prompt_rows(own, first));
-    }
-    auto options = talking_options();
-    options.max_sequences = 2; // more conversations than slots
+    const Led led(replica.strategy().dp, 1);
+    const auto options = crowded();
     replica.run([&](Engine& engine, RunContext& context, std::uint32_t d) {
-      const auto& where = engine.part().where;
-      const bool leads = where.tp == 0 && where.pp == 0;
-      engine.converse(rows[d], options, leads ? &leaders[d]->queue() : nullptr,
-                      context);
+      engine.converse(led.rows[d], options, led.queue(engine, d), context);
     });
-    std::map<std::uint32_t, Talk> all;
-    for (const auto& leader : leaders)
-      all.insert(leader->talks().begin(), leader->talks().end());
-    return all;
+    return led.talks();
+  }
+  /// Returns those of two models, the second one frozen.
+  std::map<std::uint32_t, Talk> talk_of_two(const char* strategy) {
+    ParallelReplica replica(spec(), strategy);
+    auto frozen = spec();
+    frozen.role = "opponent";
+    frozen.trainable = false;
+    ParallelReplica opponent(frozen, strategy);
+    const Led led(replica.strategy().dp, 2);
+    const auto options = crowded();
+    auto others = crowded();
+    others.seed += 1;
+    replica.run_with(opponent, [&](Engine& engine, RunContext& context,
+                                   Engine& other, RunContext& beside,
+                                   std::uint32_t d) {
+      const std::vector<SpeakingEngine> speakers{{engine, options, context},
+                                                 {other, others, beside}};
+      converse(speakers, led.rows[d], led.queue(engine, d));
+    });
+    return led.talks();
   }
 
   const troupe::testing::TempFolder folder_;
@@ -82,6 +119,17 @@ TEST_P(ParallelTurns, GiveTheSameTokens_I1_I2) {
     EXPECT_THAT(
       got.at(sample).logprobs,
       ::testing::Pointwise(::testing::FloatNear(1e-4F), said.logprobs));
+  }
+}
+
+TEST_P(ParallelTurns, OfTwoModelsAreTheSame_I1_I2) {
+  const auto want = talk_of_two("d1");
+  const auto got = talk_of_two(GetParam());
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [sample, said] : want) {
+    EXPECT_EQ(got.at(sample).ids, said.ids);
+    EXPECT_EQ(got.at(sample).mask, said.mask);
+    EXPECT_GT(std::ranges::count(said.mask, 2), 0);
   }
 }
 

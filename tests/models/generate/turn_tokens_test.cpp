@@ -44,6 +44,22 @@ TEST(TurnTokens, MasksAllButTheModelsTokens) {
   EXPECT_EQ(sample[keys::truncated], 0);
 }
 
+TEST(TurnTokens, WhatAnotherModelSaysIsReadAndNotTrainedOn) {
+  const auto tokenizer = letters();
+  Sample sample = begun(20);
+  EXPECT_EQ(next_turn(sample, 4, /*speaker=*/1).speaker, 1U);
+  take_turn(sample,
+            {.ids = tokenizer.encode("cd", false), .logprobs = {-1.F, -2.F}},
+            tokenizer, /*speaker=*/1);
+  EXPECT_EQ(sample[keys::turn], "cd");
+  EXPECT_EQ(sample[keys::response], "");
+  take_turn(sample, {.ids = tokenizer.encode("e", false), .logprobs = {-3.F}},
+            tokenizer);
+  EXPECT_THAT(ints(sample[keys::loss_mask]), ElementsAre(0, 0, 0, 0, 1));
+  EXPECT_THAT(ints(sample[keys::logprobs]), ElementsAre(0, 0, 0, 0, -3));
+  EXPECT_EQ(sample[keys::response], "e");
+}
+
 TEST(TurnTokens, TokensThatDoNotFitAreDroppedAndReported) {
   const auto tokenizer = letters();
   Sample sample = begun(4);

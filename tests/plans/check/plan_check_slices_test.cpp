@@ -28,7 +28,7 @@ TEST(PlanCheckSlices, OnlyGenerationsThatCanBeCutAreInSlices) {
   EXPECT_EQ(
     broken_slices(
       "actor_gen",
-      [](CheckCase& c) { c.workflow.calls.front().user_actor = true; }),
+      [](CheckCase& c) { c.workflow.calls.front().by.user_actor = true; }),
     "calls.actor_gen.slices: expected 1, for an actor leads the conversations "
     "of actor_gen, turn by turn, got 4; try 1");
   EXPECT_EQ(

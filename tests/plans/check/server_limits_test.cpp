@@ -34,7 +34,7 @@ TEST(ServerLimits, AServersModelIsOnTensorParallelDevices) {
 
 TEST(ServerLimits, TheirTurnsMayBeLed) {
   const auto led
-    = [](CheckCase& c) { c.workflow.calls.front().user_actor = true; };
+    = [](CheckCase& c) { c.workflow.calls.front().by.user_actor = true; };
   EXPECT_EQ(served(0, "d2", led), "");
   EXPECT_THAT(served(0, "t2", led), HasSubstr("got t2; try d2"));
 }

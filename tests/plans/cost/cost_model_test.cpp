@@ -56,6 +56,17 @@ TEST(CostModel, SmallDecodeBatchesAreBoundByLaunchesOrMemory) {
             seconds(problem, "actor_gen", "d8"));
 }
 
+TEST(CostModel, ASecondModelOfAConversationAddsHalfItsGeneration) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0;
+  problem.hardware.call_device_s = 0;
+  const auto alone = seconds(problem, "actor_gen", "d8");
+  problem.workflow = make_ppo_with_opponent();
+  problem.shapes["opponent"] = shape_7b();
+  problem.dtypes["opponent"] = DType::bf16;
+  EXPECT_NEAR(seconds(problem, "actor_gen", "d8"), 1.5 * alone, 1e-9 * alone);
+}
+
 TEST(CostModel, DecodingOnAnH100IsNearItsRoofline) {
   auto problem = make_problem(shape_7b(), 1, 8, "h100x8");
   constexpr double responses = 256, prompt = 512, tokens = 1024;

@@ -120,7 +120,7 @@ TEST(JoinedChunks, OnlyGenerationWithoutAUserActorIsJoined) {
   const auto scored = at(run.graph, "rew_inf[0]");
   EXPECT_THAT(run.joined(scored, {at(run.graph, "rew_inf[1]")}),
               ElementsAre(scored));
-  run.ppo.calls.front().user_actor = true;
+  run.ppo.calls.front().by.user_actor = true;
   ASSERT_EQ(run.ppo.calls.front().name, "actor_gen");
   const auto first = at(run.graph, "actor_gen[0]");
   EXPECT_THAT(run.joined(first, {at(run.graph, "actor_gen[1]")}),

@@ -43,6 +43,23 @@ TEST(Replicas, AnotherStrategyOnTheSameDevicesIsAnotherReplica) {
   EXPECT_EQ(replicas.of_role("actor").size(), 2u);
 }
 
+TEST(Replicas, ASecondRoleIsWhereItsConversationsAre) {
+  const auto workflow = make_ppo_with_opponent();
+  auto plan = plan_apart(workflow);
+  plan.calls["actor_gen"].strategy = {
+    .tp = static_cast<std::uint32_t>(plan.calls["actor_gen"].devices.size())};
+  const auto replicas = replicas_of(workflow, plan);
+  const auto& first = replicas[replicas.of_call("actor_gen")];
+  const auto& second = replicas[replicas.beside(first, "opponent")];
+  EXPECT_EQ(second.name(), "opponent@actor_gen");
+  EXPECT_TRUE(second.home);
+  EXPECT_TRUE(second.calls.empty());
+  EXPECT_THAT(second.beside, ElementsAre("actor_gen"));
+  // each device has the same coordinate in both
+  EXPECT_EQ(first.devices, second.devices);
+  EXPECT_EQ(first.strategy, second.strategy);
+}
+
 TEST(Replicas, KeepComesFromThePlan) {
   const auto workflow = make_ppo();
   auto plan = plan_apart(workflow);

@@ -48,12 +48,12 @@ TEST(UserPlacement, SamplesStayOnTheirHost) {
 }
 
 TEST(UserPlacement, MistakesAreOneSentence) {
-  const Call own{.name = "check", .user_actor = true};
+  const Call own{.name = "check", .by = {.user_actor = true}};
   const Call rule{.name = "rule"};
   const Call model{.name = "solve",
                    .kind = CallKind::generate,
                    .role = "actor",
-                   .user_actor = true};
+                   .by = {.user_actor = true}};
   EXPECT_THAT(why_no_instances(own, {.on_workers = true, .instances = 3}),
               IsEmpty());
   EXPECT_THAT(why_no_instances(model, {.instances = 3}), IsEmpty());

@@ -53,7 +53,7 @@ TEST(WorkflowFile, ALeaderInPythonIsAnActorOfItsGeneration) {
     settings);
   const auto& solve = workflow.call("solve");
   EXPECT_EQ(solve.kind, CallKind::generate);
-  EXPECT_TRUE(solve.user_actor);
+  EXPECT_TRUE(solve.by.user_actor);
   EXPECT_EQ(solve.fn, "examples/tool_use/python/conversations.py:solve");
   EXPECT_THAT(solve.reads, ElementsAre("prompt_ids"));
   EXPECT_THAT(solve.writes, ElementsAre("sequence_ids", "loss_mask", "logprobs",
@@ -83,7 +83,7 @@ TEST(WorkflowFile, AgentsLeadAFilesGenerationAsABuiltInOnes) {
   settings.rollout.engine.agents.command = "run";
   const auto grpo = from_file(shipped("grpo"), settings);
   expect_same(grpo, grpo_workflow(settings));
-  EXPECT_TRUE(grpo.call("actor_gen").user_actor);
+  EXPECT_TRUE(grpo.call("actor_gen").by.user_actor);
   EXPECT_EQ(grpo.writer("agent_rewards")->name, "actor_gen");
 }
 
@@ -139,6 +139,35 @@ struct WorkflowFileTest : ::testing::Test {
                 + "}\n");
   }
 };
+
+TEST_F(WorkflowFileTest, OtherRolesSpeakInConversationsThatSomebodyLeads) {
+  const auto talking = [&](const std::string& talk, const Settings& settings) {
+    return complaint(
+      "settings: [rollout, agents]\n"
+      "roles: {actor: {trained: true}, opponent: {like: actor}}\n"
+      "calls:\n"
+      "  talk: "
+        + talk
+        + "\n"
+          "  train: {train: actor, fn: sft_loss, "
+          "reads: [sequence_ids, loss_mask]}\n",
+      settings);
+  };
+  Settings settings;
+  EXPECT_THAT(talking("{generate: actor, with: [opponent]}", settings),
+              HasSubstr("call talk has other models in its conversations "
+                        "(with), which nobody leads"));
+  EXPECT_THAT(talking("{generate: actor, with: opponent}", settings),
+              HasSubstr("calls.talk.with: expected a list of roles"));
+  settings.rollout.engine.agents.command = "run";
+  EXPECT_EQ(talking("{generate: actor, with: [opponent]}", settings),
+            "accepted");
+  EXPECT_THAT(talking("{generate: actor, with: [oponent]}", settings),
+              HasSubstr("which is no role"));
+  EXPECT_THAT(with("  count: {function: f, reads: [loss_mask], with: [actor]}"),
+              HasSubstr("calls.count.with: expected it in a call that "
+                        "generates, got it in a call of kind function"));
+}
 
 TEST_F(WorkflowFileTest, AgentsLeadOneGeneration) {
   Settings settings;

@@ -128,14 +128,14 @@ TEST(Workflow, TheNumbersOfAgentsGoFromTheGenerationToTheRewards) {
     s.reward.kind = "agents";
     s.rollout.engine.agents.command = "run";
   });
-  EXPECT_TRUE(workflow.call("actor_gen").user_actor);
+  EXPECT_TRUE(workflow.call("actor_gen").by.user_actor);
   EXPECT_THAT(workflow.call("actor_gen").writes, Contains("agent_rewards"));
   EXPECT_THAT(workflow.call("rewards").reads, Contains("agent_rewards"));
   const auto by_rule = ppo([](Settings& s) {
     s.reward.kind = "rule";
     s.rollout.engine.agents.command = "run";
   });
-  EXPECT_TRUE(by_rule.call("actor_gen").user_actor);
+  EXPECT_TRUE(by_rule.call("actor_gen").by.user_actor);
   EXPECT_EQ(by_rule.writer("agent_rewards"), nullptr);
 }
 

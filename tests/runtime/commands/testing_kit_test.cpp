@@ -82,6 +82,30 @@ TEST(TestingKit, AFakeModelTakesTheTurnsOfAConversation) {
   EXPECT_EQ(done[2][turns], 2.F);
 }
 
+/// Lets another role have the last word.
+troupe::SampleActor::behavior_type judged(Self self, troupe::Model model) {
+  return {
+    [=](troupe::run_atom, troupe::Sample x) -> caf::result<troupe::Sample> {
+      auto turn_of_other = model("judge").extend(std::move(x));
+      return respond(self, std::move(turn_of_other).then([](troupe::Sample s) {
+        return s.set(turns, 1.F);
+      }));
+    }};
+}
+
+TEST(TestingKit, AFakeModelPlaysAllRolesOfAConversation) {
+  troupe::Workflow w{"talk"};
+  w.role("actor", troupe::trained).role("judge", troupe::frozen.like("actor"));
+  w.converse("talk", "actor", judged, troupe::reads(), troupe::writes(turns),
+             troupe::with("judge"));
+  w.train("actor_train", "actor", no_loss, troupe::reads(turns));
+  const auto done = troupe::testing::Kit(
+                      troupe::App{}.spawnable("judge", judged).add(w), "talk")
+                      .fake("talk", [](auto& s) { s.set(turn, "yes"); })
+                      .step(troupe::testing::samples(2, 1));
+  EXPECT_EQ(done[1][turns], 1.F);
+}
+
 TEST(TestingKit, AConversationNeedsNoCoroutine) {
   const auto done = troupe::testing::Kit(talking(once), "talk")
                       .fake("talk", [](auto& s) { s.set(turn, "yes"); })

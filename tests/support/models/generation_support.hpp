@@ -82,7 +82,7 @@ struct SmallModel {
   std::unique_ptr<Parameters> parameters;
   Weights weights;
 
-  SmallModel() {
+  explicit SmallModel(unsigned seed = 5) {
     shape.family = "qwen2";
     shape.vocab_size = 131;
     shape.hidden_size = 48;
@@ -95,7 +95,7 @@ struct SmallModel {
     shape.attention_bias = true;
     shape.eos = {7};
     parameters = std::make_unique<Parameters>(troupe::parameters(shape), false);
-    std::mt19937 random(5);
+    std::mt19937 random(seed);
     std::normal_distribution<float> normal(0.0F, 0.3F);
     for (float& x : parameters->plane(Plane::weight))
       x = normal(random);

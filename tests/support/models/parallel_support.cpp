@@ -156,6 +156,23 @@ ParallelReplica::ParallelReplica(models::Engine::Spec spec,
   }
 }
 
+void ParallelReplica::run_with(ParallelReplica& other, const WorkOfTwo& work) {
+  run(
+    [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
+      const auto same = std::ranges::find_if(
+        engines_, [&](const auto& one) { return one.get() == &engine; });
+      const auto i = static_cast<std::size_t>(same - engines_.begin());
+      models::RunContext beside = context;
+      beside.groups = other.groups_[i];
+      try {
+        work(engine, context, *other.engines_[i], beside, dp);
+      } catch (const std::exception& error) {
+        other.registry_.abort_all({Errc::aborted, "test", error.what(), ""});
+        throw;
+      }
+    });
+}
+
 void ParallelReplica::run(const Work& work) {
   std::mutex mutex;
   std::exception_ptr first;

@@ -30,6 +30,12 @@ public:
   using Work
     = std::function<void(models::Engine&, models::RunContext&, std::uint32_t)>;
   void run(const Work& work);
+  /// Runs `work` like this on the devices of two replicas of one strategy, each
+  /// thread with the engines and contexts of both.
+  using WorkOfTwo
+    = std::function<void(models::Engine&, models::RunContext&, models::Engine&,
+                         models::RunContext&, std::uint32_t)>;
+  void run_with(ParallelReplica& other, const WorkOfTwo& work);
 
   /// Trains on mini-batches distributed over dp (sample i of a batch on i %
   /// dp); returns the merged sums of the devices that count.

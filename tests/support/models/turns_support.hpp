@@ -70,18 +70,27 @@ public:
     return sum;
   }
   std::int64_t max_tokens = 5;
+  std::uint32_t speakers = 1; ///< models that take turns; mask 1 + speaker
 
 private:
+  std::uint32_t speaker_of(std::uint32_t sample) const {
+    return (sample + static_cast<std::uint32_t>(talks_.at(sample).turns))
+           % speakers;
+  }
   void ask(std::uint32_t sample) {
     Talk& talk = talks_.at(sample);
-    queue_.ask({SampleId{sample}, talk.ids, max_tokens},
+    queue_.ask({.sample = SampleId{sample},
+                .ids = talk.ids,
+                .max_new_tokens = max_tokens,
+                .speaker = speaker_of(sample)},
                [this, sample](std::variant<TurnEnd, Failure> end) {
                  heard(sample, std::get<TurnEnd>(end));
                });
   }
   void heard(std::uint32_t sample, const TurnEnd& end) {
     Talk& talk = talks_.at(sample);
-    add(talk, end.ids, end.logprobs, 1);
+    add(talk, end.ids, end.logprobs,
+        static_cast<std::uint8_t>(1 + speaker_of(sample)));
     if (++talk.turns < turns_ && !end.ids.empty()) {
       const Ids tool = tool_ids(sample, talk.turns);
       add(talk, tool, std::vector<float>(tool.size()), 0);

@@ -55,6 +55,15 @@ inline Workflow make_grpo(const std::function<void(Settings&)>& change = {}) {
   return make_workflow(settings);
 }
 
+/// Returns PPO whose samples programs lead, who ask an opponent too.
+inline Workflow make_ppo_with_opponent() {
+  return make_ppo([](Settings& settings) {
+    settings.reward.kind = "rule";
+    settings.rollout.engine.agents.command = "run";
+    settings.rollout.engine.agents.with = {"opponent"};
+  });
+}
+
 inline std::vector<Rank> ranks(std::uint32_t first, std::uint32_t last) {
   std::vector<Rank> devices;
   for (auto rank = first; rank <= last; ++rank)
