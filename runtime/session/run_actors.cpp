@@ -7,8 +7,10 @@
 namespace troupe::runtime {
 
 void RunActors::load(const std::vector<actors::Joined>& workers,
+                     const actors::AgentEndpoint& agents,
                      const LoadListeners& listeners) {
   auto setup = make_setup(basis_, workers);
+  setup.agents = agents;
   nodes_ = setup.nodes;
   setup.on_ready = listeners.on_ready;
   setup.on_failure = listeners.on_failure;

@@ -27,8 +27,10 @@ public:
     : system_(system),
       basis_(basis) {}
 
-  /// Makes the workers, by number, load what they need.
+  /// Makes the workers, by number, load what they need; `agents` is the
+  /// master's endpoint for programs.
   void load(const std::vector<actors::Joined>& workers,
+            const actors::AgentEndpoint& agents,
             const LoadListeners& listeners);
   /// Spawns a master, which waits for `start`.
   void spawn_master(const std::vector<actors::SetupDone>& ready,
