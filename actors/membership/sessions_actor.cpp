@@ -27,15 +27,17 @@ constexpr unsigned no_answer_in_time = 504;
 constexpr std::chrono::seconds longest_wait{20};
 constexpr std::chrono::seconds look_at_waiting{1};
 
-void refuse(const ProgramVisit& visit, unsigned status,
+using ProgramAnswer = net::ApiServer::Answer;
+
+void refuse(const ProgramAnswer& answer, unsigned status,
             const std::string& sentence) {
-  visit.answer(
+  answer(
     {.status = status, .body = models::error_body({sentence, "", status})});
 }
 
-void refuse(const ProgramVisit& visit, const Failure& failure) {
+void refuse(const ProgramAnswer& answer, const Failure& failure) {
   const bool late = failure.code == Errc::deadline;
-  refuse(visit, late ? no_answer_in_time : no_worker,
+  refuse(answer, late ? no_answer_in_time : no_worker,
          "the worker of this session gave no answer: " + to_string(failure));
 }
 
@@ -56,7 +58,7 @@ AskSpec spec_of(SessionsSelf self, std::string name, WorkerId worker) {
 void pass_on(SessionsSelf self, ProgramVisit visit) {
   auto& [call, answer] = visit;
   const auto worker = self->state.setup.share->with(
-    [&](const auto& sessions) { return sessions.worker_of(call.key); });
+    [&](const auto& sessions) { return sessions.worker_of(visit.call.key); });
   if (!worker)
     return refuse(answer, not_authorized,
                   "no session has this key; a session's key ends with it");
@@ -79,10 +81,9 @@ void pass_on(SessionsSelf self, ProgramVisit visit) {
 // -- sessions that wait for a program ----------------------------------------
 
 void wait_for_session(SessionsSelf self, const ProgramAnswer& answer) {
-  auto& waiting = self->state.waiting;
-  if (waiting.empty())
+  self->state.waiting.push_back({answer, self->clock().now() + longest_wait});
+  if (!std::exchange(self->state.looks, true))
     self->delayed_send(self, look_at_waiting, tick_atom::value);
-  waiting.push_back({answer, self->clock().now() + longest_wait});
 }
 
 /// Gives the program the session that has waited longest; one whose worker does
@@ -132,7 +133,8 @@ void look(SessionsSelf self) {
     waiting.front().answer({.status = no_content, .body = ""});
     waiting.pop_front();
   }
-  if (!waiting.empty())
+  self->state.looks = !waiting.empty();
+  if (self->state.looks)
     self->delayed_send(self, look_at_waiting, tick_atom::value);
 }
 

@@ -67,6 +67,7 @@ struct SessionsState {
   Asks asks;
   std::map<WorkerId, AgentHostActor> hosts;
   std::deque<Waiting> waiting; ///< in order of arrival
+  bool looks = false;          ///< whether a tick will come
 };
 
 SessionsActor::behavior_type
