@@ -23,7 +23,7 @@ struct ProgramVisit {
   net::ApiServer::Answer answer;
 };
 
-/// What the endpoint's thread and the actor share. Thread-safe.
+/// State that the endpoint's thread and the actor share. Thread-safe.
 class EndpointShare {
 public:
   explicit EndpointShare(std::string token) : token_(std::move(token)) {}

@@ -28,7 +28,7 @@ struct AttemptLimits {
   AwakeClock::duration within{0}; ///< of one attempt, once it is taken
 };
 
-/// What follows from the end of an attempt.
+/// Consequence of the end of an attempt.
 enum class AfterAttempt : std::uint8_t {
   nothing, ///< it had ended already
   again,   ///< the session is queued again

@@ -23,7 +23,7 @@ struct TakenSession {
 std::string taken_session_body(const TakenSession& session,
                                const std::string& base_url);
 
-/// What a program says at the end of its session.
+/// Last words of a program about its session.
 struct SessionReport {
   std::optional<double> reward;
   bool failed = false;

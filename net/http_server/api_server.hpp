@@ -26,7 +26,7 @@ struct ApiResponse {
   std::string body;
 };
 
-/// Where a server listens, and for whom.
+/// Address of a server, and who may use it freely.
 struct ApiAccess {
   std::string address = "127.0.0.1";
   /// Returns whether a request with this key may be long, and keep its

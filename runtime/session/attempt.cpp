@@ -5,6 +5,7 @@
 #include "config/base/log.hpp"
 #include "config/trace/trace.hpp"
 #include "runtime/base/random_hex.hpp"
+#include "runtime/run_folder/agents_token.hpp"
 
 #include <fmt/format.h>
 
@@ -127,32 +128,18 @@ void Attempt::handle(const AllJoined& event) {
   for (std::uint32_t i = 0; i < event.workers.size(); ++i)
     files_.add_worker(i, event.workers[i].request.host,
                       event.workers[i].request.pid);
-  actors_.load(
-    event.workers, open_to_agents(),
-    {.on_ready = pushes<AllLoaded>(), .on_failure = pushes<StartFailed>()});
+  open_to_agents();
+  actors_.load(event.workers, {.on_ready = pushes<AllLoaded>(),
+                               .on_failure = pushes<StartFailed>()});
 }
 
-/// Opens the endpoint for programs that run elsewhere, if there is to be one;
-/// its address follows that of the page.
-actors::AgentEndpoint Attempt::open_to_agents() {
-  const auto& settings = run_.work.settings;
-  const auto& agents = agents_of(settings);
-  if (agents.port == 0)
-    return {};
-  const auto page = page_options(settings.cluster.bind,
-                                 static_cast<std::uint16_t>(agents.port));
-  agents_ = std::make_unique<actors::AgentEntrance>(
-    system_.system,
-    actors::AgentEntranceSetup{
-      .address = page.address,
-      .port = page.port,
-      .token = files_.agents_token(),
-      .timeout = std::chrono::duration<double>(agents.timeout_s),
-      .incarnation = basis_.incarnation,
-      .asks = basis_.asks});
+/// Opens the port for programs that run elsewhere, if there is to be one.
+void Attempt::open_to_agents() {
+  if (agents_of(run_.work.settings).port == 0)
+    return;
+  const auto url = actors_.open_to_agents(agents_token(files_.folder()));
   if (run_.attempt.restarts == 0)
-    files_.say("agents find the run at " + agents_->endpoint().base_url);
-  return agents_->endpoint();
+    files_.say("agents find the run at " + url);
 }
 
 /// Says whether the hosts share the files of the run, if there are several.
@@ -384,7 +371,6 @@ void Attempt::end_in_order() {
 
 /// Ends the actors, or the actor system would wait for them for ever.
 void Attempt::end_actors() {
-  agents_.reset();
   entrance_.end();
   actors_.end();
 }

@@ -6,7 +6,6 @@
 //        any child exit, lost worker, signal or time limit on the way
 #pragma once
 
-#include "actors/membership/agent_entrance.hpp"
 #include "actors/protocol/system.hpp"
 #include "config/base/error.hpp"
 #include "runtime/base/event_queue.hpp"
@@ -72,7 +71,7 @@ private:
   void handle(const Stalled& event);
   void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
-  actors::AgentEndpoint open_to_agents();
+  void open_to_agents();
   void tell_of_files(const std::vector<actors::SetupDone>& ready);
   void stop(int signal);
   void check_best();
@@ -121,7 +120,6 @@ private:
   ActorSystem system_;
   RunEntrance entrance_;
   RunActors actors_;
-  std::unique_ptr<actors::AgentEntrance> agents_; ///< null: none
   SessionEnd end_;
   Watch watch_;
 };

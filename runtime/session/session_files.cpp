@@ -5,7 +5,6 @@
 #include "config/trace/trace.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/random_hex.hpp"
 #include "runtime/metrics/step_names.hpp"
 #include "runtime/page/page_access.hpp"
 #include "runtime/trace/chrome_trace.hpp"
@@ -124,14 +123,6 @@ std::filesystem::path SessionFiles::write_secret(const RunSecret& secret) {
   const auto path = std::filesystem::absolute(folder_.secret_file());
   replace_private_file(path, secret.text);
   return path;
-}
-
-const std::string& SessionFiles::agents_token() {
-  if (agents_token_.empty()) {
-    agents_token_ = random_hex(16);
-    replace_private_file(folder_.agents_token_file(), agents_token_ + "\n");
-  }
-  return agents_token_;
 }
 
 void SessionFiles::write_state(const std::string& state) {

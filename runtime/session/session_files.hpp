@@ -38,9 +38,6 @@ public:
   /// Writes the secret to a file that only this user can read; returns its
   /// path.
   std::filesystem::path write_secret(const RunSecret& secret);
-  /// Returns the token by which programs take sessions, the same in all
-  /// attempts; it is in a file that only this user can read.
-  const std::string& agents_token();
   void write_state(const std::string& state);
   void add_worker(std::uint32_t number, const std::string& host,
                   std::int64_t pid);
@@ -99,7 +96,6 @@ private:
   DevicePeaks peaks_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run
   std::unique_ptr<TraceServer> page_;
-  std::string agents_token_; ///< empty: not written yet
 };
 
 } // namespace troupe::runtime

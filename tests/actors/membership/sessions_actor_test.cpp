@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-/// What a worker was asked, and which of its sessions have ended.
+/// Requests that a worker got, and its sessions that have ended.
 struct WorkerLog {
   std::vector<ProgramRequest> requests;
   std::vector<std::string> taken;

@@ -34,7 +34,8 @@ TEST(AgentChecks, DefaultsAreThoseOfThePage) {
     = troupe::load_settings({}, agent_overrides({"agents.command=run"}));
   const auto& agents = troupe::agents_of(settings);
   EXPECT_EQ(agents.command, "run");
-  EXPECT_EQ(agents.port, std::nullopt);
+  EXPECT_EQ(agents.port, 0);
+  EXPECT_FALSE(agents.from_outside());
   EXPECT_EQ(agents.concurrency, 64);
   EXPECT_EQ(agents.timeout_s, 600);
   EXPECT_EQ(agents.retries, 1);
@@ -55,6 +56,22 @@ TEST(AgentChecks, WhatNobodyWouldReadIsRefused) {
               HasSubstr("agents"));
   EXPECT_THAT(agent_error({"agents.command=run", "agents.retries=-1"}),
               HasSubstr("agents.retries: expected a whole number >= 0"));
+}
+
+TEST(AgentChecks, ProgramsThatOthersStartNeedAPortAndNoSandboxOfOurs) {
+  const std::string outside = "agents.command=outside";
+  EXPECT_THAT(agent_error({outside}),
+              HasSubstr("agents.port: expected a port with agents.command: "
+                        "outside"));
+  EXPECT_EQ(agent_error({outside, "agents.port=8000"}), "no error");
+  EXPECT_THAT(
+    agent_error({outside, "agents.port=8000", "agents.sandbox=bwrap --"}),
+    HasSubstr("agents.sandbox: expected nothing"));
+  EXPECT_THAT(agent_error({outside, "agents.port=65536"}),
+              HasSubstr("agents.port"));
+  EXPECT_EQ(agent_error({"agents.command=run", "agents.port=8000",
+                         "agents.sandbox=bwrap --"}),
+            "no error");
 }
 
 TEST(AgentChecks, ServersMayAnswerTheTurns) {

@@ -1,4 +1,4 @@
-// What programs from outside get and say.
+// Sessions as programs from outside get them, and what these say at the end.
 #include "models/agents/api_error.hpp"
 #include "models/agents/session_report.hpp"
 
