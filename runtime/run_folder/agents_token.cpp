@@ -9,7 +9,7 @@ namespace troupe::runtime {
 
 namespace {
 
-constexpr std::size_t token_bytes = 16;
+constexpr std::size_t agents_token_bytes = 16;
 
 } // namespace
 
@@ -18,7 +18,7 @@ std::string agents_token(const RunFolder& folder) {
   std::string token;
   if (std::getline(file, token) && !token.empty())
     return token;
-  token = random_hex(token_bytes);
+  token = random_hex(agents_token_bytes);
   replace_private_file(folder.agents_token_file(), token + "\n");
   return token;
 }
