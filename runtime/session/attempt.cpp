@@ -8,7 +8,6 @@
 #include "runtime/run_folder/agents_token.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <csignal>
 #include <variant>
