@@ -172,6 +172,8 @@ net::ChildSpec AgentPrograms::spec_of(const Attempt& attempt,
                       {"TROUPE_SAMPLE", std::to_string(task.sample.value)},
                       without_proxy("no_proxy"),
                       without_proxy("NO_PROXY")};
+  if (const auto url = host_.master_url(); !url.empty())
+    spec.environment.emplace_back("TROUPE_AGENTS_URL", url);
   spec.output_file = log_of(running.slot);
   spec.output = running.output.get();
   spec.limits = {{RLIMIT_CORE, 0},
@@ -186,7 +188,7 @@ void AgentPrograms::start(net::ChildPool& pool, const Attempt& attempt) {
   Running running{.attempt = attempt, .slot = free_slots_.back()};
   running.output = new_output();
   task.session->begin_attempt();
-  running.key = host_.admit(task.session);
+  running.key = host_.admit({.session = task.session});
   ++num_starts_;
   auto spec = spec_of(attempt, running);
   const auto input = net::readable_text(task.row + "\n");
@@ -235,12 +237,7 @@ void AgentPrograms::settle(const Attempt& attempt,
                            const models::SessionEnd& end) {
   const auto& task = tasks_[attempt.task];
   if (end.failure.empty() || attempt.number >= options_.retries) {
-    const auto record = task.session->record();
-    host_.count({.sessions = 1,
-                 .failed = end.failure.empty() ? 0U : 1U,
-                 .retries = attempt.number,
-                 .answers = record.num_answers(),
-                 .unused_answers = record.answers_beside_last_branch()});
+    host_.count(counts_of(*task.session, attempt.number, !end.failure.empty()));
     return events_.on_end(attempt.task, end);
   }
   log::actors.warn_file(

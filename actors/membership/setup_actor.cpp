@@ -71,7 +71,8 @@ void set_up(SetupSelf self) {
       {.name = fmt::format("set-up of worker {}", i), .worker = WorkerId{i}});
   ask_all<SetupDone>(
     self, setup.nodes, setup_atom::value, context_of_run(self),
-    std::vector(setup.nodes.size(), SetupOrder{setup.peers, setup.snapshot}),
+    std::vector(setup.nodes.size(),
+                SetupOrder{setup.peers, setup.snapshot, setup.agents}),
     std::move(specs),
     [=](const std::vector<SetupDone>& ready) { load_shards(self, ready); },
     to_parent(self));

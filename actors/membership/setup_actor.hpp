@@ -21,6 +21,7 @@ struct LoadSpec {
 struct SetupInputs {
   std::vector<NodeActor> nodes; ///< by worker
   std::vector<Peer> peers;
+  AgentEndpoint agents;
   SnapshotKey snapshot;            ///< to be loaded, if it has an id
   std::vector<LoadSpec> loads;     ///< by replica, in order
   std::vector<LoadRowsOrder> rows; ///< by worker

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/file_messages.hpp"
+#include "actors/protocol/session_messages.hpp"
 #include "actors/protocol/snapshot_messages.hpp"
 
 namespace troupe::actors {
@@ -48,7 +49,8 @@ TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
 struct SetupOrder {
   std::vector<Peer> peers;
   SnapshotKey snapshot; ///< that all will load, if it has an id
+  AgentEndpoint agents;
 };
-TROUPE_INSPECT(SetupOrder, x.peers, x.snapshot)
+TROUPE_INSPECT(SetupOrder, x.peers, x.snapshot, x.agents)
 
 } // namespace troupe::actors

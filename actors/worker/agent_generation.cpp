@@ -1,6 +1,6 @@
 #include "actors/worker/agent_generation.hpp"
 
-#include "actors/agents/agent_programs.hpp"
+#include "actors/agents/outside_sessions.hpp"
 #include "actors/protocol/ask.hpp"
 #include "config/base/log.hpp"
 #include "models/generate/generate_options.hpp"
@@ -76,8 +76,9 @@ public:
     make_sessions(most_tokens);
   }
 
-  /// Starts the programs; they end with the result.
-  std::unique_ptr<AgentPrograms> begin();
+  /// Starts the programs, or opens the sessions to others; they end with the
+  /// result.
+  std::shared_ptr<void> begin();
   models::TurnQueue& turns() const {
     return *turns_;
   }
@@ -138,21 +139,24 @@ AgentProgramOptions LedByAgents::program_options() const {
           .progress = run_.context.progress};
 }
 
-std::unique_ptr<AgentPrograms> LedByAgents::begin() {
+std::shared_ptr<void> LedByAgents::begin() {
   auto& host = *shard_.worker->agents;
   host.start();
-  return std::make_unique<AgentPrograms>(
-    host, program_options(), tasks_,
-    AgentPrograms::Events{
-      .on_end = [this](std::size_t i,
-                       const models::SessionEnd& ended) { end(i, ended); },
-      .on_all_ended =
-        [turns = turns_](const std::optional<Failure>& failure) {
-          if (failure)
-            turns->fail(*failure);
-          else
-            turns->close();
-        }});
+  const AgentPrograms::Events events{
+    .on_end
+    = [this](std::size_t i, const models::SessionEnd& ended) { end(i, ended); },
+    .on_all_ended =
+      [turns = turns_](const std::optional<Failure>& failure) {
+        if (failure)
+          turns->fail(*failure);
+        else
+          turns->close();
+      }};
+  if (agents_of(shard_.worker->run.settings).from_outside())
+    return std::make_shared<OutsideSessions>(host, program_options(), tasks_,
+                                             events);
+  return std::make_shared<AgentPrograms>(host, program_options(), tasks_,
+                                         events);
 }
 
 /// Returns what is trained on: the last branch, or a prompt without an answer.
@@ -224,7 +228,7 @@ net::Rows converse_with_agents(Shard& shard, const LedRun& run) {
   }
   make_ready(shard, run);
   LedByAgents led(shard, run, most_tokens);
-  const auto programs = led.begin();
+  const auto programs = led.begin(); // ends before what it leads
   try {
     answer_turns(shard, run, prompts, own_options, &led.turns());
   } catch (const std::exception& error) {
@@ -244,6 +248,9 @@ void add_agent_sums(WorkerContext& worker, models::MetricSums& sums) {
   total("agents/retries", counts.retries);
   total("agents/unused_turns", counts.unused_answers);
   sums.add("agents/turns", static_cast<double>(counts.answers), sessions);
+  if (agents_of(worker.run.settings).from_outside())
+    sums.add("agents/wait_s", counts.waited_s,
+             static_cast<double>(counts.taken));
 }
 
 } // namespace troupe::actors

@@ -1,6 +1,6 @@
 #include "actors/worker/node_actor.hpp"
 
-#include "actors/agents/agent_host.hpp"
+#include "actors/agents/agent_host_actor.hpp"
 #include "actors/protocol/resident_memory.hpp"
 #include "actors/user/reward_work.hpp"
 #include "actors/user/user_actors.hpp"
@@ -153,7 +153,8 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   worker->user = std::make_shared<UserActors>(self->home_system());
   if (has_rewards(worker->run.workflow))
     worker->rewards = std::make_shared<RewardWork>(*worker);
-  worker->agents = make_agent_host(*worker);
+  self->state.actors.agents = make_agents(
+    self->home_system(), *worker, order.agents, self->state.actors.asks);
   SetupDone done;
   done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)
@@ -340,6 +341,8 @@ void stop(NodeSelf self) {
   if (self->state.actors.function)
     self->send_exit(self->state.actors.function,
                     caf::exit_reason::user_shutdown);
+  if (const auto& agents = self->state.actors.agents)
+    self->send_exit(agents, caf::exit_reason::user_shutdown);
   end_node(self, std::nullopt);
 }
 

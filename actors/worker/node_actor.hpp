@@ -35,7 +35,8 @@ struct WorkerActors {
   std::vector<ShardActor> shards;
   std::vector<LocalMeshActor> local_meshes;
   FunctionActor function;
-  /// Open requests of local meshes; they fail when the run does.
+  AgentHostActor agents; ///< null: the master has no endpoint for them
+  /// Open requests of these; they fail when the run does.
   std::shared_ptr<AskTable> asks = std::make_shared<AskTable>();
 };
 

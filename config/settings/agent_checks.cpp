@@ -20,6 +20,19 @@ public:
            "agents.command='python3 agent.py', or another reward.kind");
   }
 
+  /// Programs that others start need a port, and no sandbox of ours.
+  void check_start() const {
+    const auto& agents = agents_of(settings_);
+    if (!agents.from_outside())
+      return;
+    if (agents.port == 0)
+      fail("agents.port", "a port with agents.command: outside", "0",
+           "agents.port=8000");
+    if (!agents.sandbox.empty())
+      fail("agents.sandbox", "nothing with agents.command: outside",
+           "'" + agents.sandbox + "'", "agents.sandbox=null");
+  }
+
   void check_generation() const {
     const auto& policy = settings_.algorithm.loss;
     if (policy.sampling_mask)
@@ -47,8 +60,10 @@ void check_agents(const Settings& settings, const Place& whole) {
   if (workflow_reads(settings.workflow, SettingsGroup::rewards))
     checks.check_reward();
   if (workflow_reads(settings.workflow, SettingsGroup::agents)
-      && !agents_of(settings).command.empty())
+      && !agents_of(settings).command.empty()) {
+    checks.check_start();
     checks.check_generation();
+  }
 }
 
 } // namespace troupe

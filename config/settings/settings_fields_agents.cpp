@@ -20,25 +20,28 @@ std::vector<Field> make_agent_fields() {
     "command", &A::command,
     "Shell command of a program that leads the conversation of one sample: it "
     "gets the row as JSON on its standard input and the model at "
-    "OPENAI_BASE_URL, with OPENAI_API_KEY. Empty: prompts are answered "
-    "without one.");
+    "OPENAI_BASE_URL, with OPENAI_API_KEY. outside: none is started here; "
+    "programs anywhere take sessions at agents.port, with the token in "
+    "RUN/.agents_token. Empty: prompts are answered without one.");
   add("port", &A::port,
-      "TCP port of worker 0 on the loopback address, where its programs find "
-      "the model; worker i has the port after i. auto: any free one.")
-    .at_least(1)
+      "TCP port of the master, where programs in containers or on other "
+      "machines find the model of their session; on the loopback address, "
+      "unless cluster.bind names another. 0: none.")
+    .at_least(0)
     .at_most(65535)
     .needs("agents.command");
   add("concurrency", &A::concurrency,
-      "Most programs at work at once, per model replica that generates.")
+      "Most sessions open at once, per model replica that generates.")
     .at_least(1)
     .needs("agents.command");
   add("timeout_s", &A::timeout_s,
-      "Longest time of a program, in seconds; then it is killed and the "
-      "attempt has failed.")
+      "Longest time of a program, in seconds, from its start or from when it "
+      "took its session; then the attempt has failed, and a program that was "
+      "started here is killed.")
     .above(0)
     .needs("agents.command");
   add("retries", &A::retries,
-      "Times that a failed program is run again, from the start.")
+      "Times that a failed session is run again, from the start.")
     .at_least(0)
     .needs("agents.command");
   add("sandbox", &A::sandbox,

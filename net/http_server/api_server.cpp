@@ -26,7 +26,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 
-constexpr const char* api_loopback = "127.0.0.1";
 constexpr std::string_view bearer = "Bearer ";
 
 using ApiParser = http::request_parser<http::string_body>;
@@ -35,7 +34,8 @@ std::string_view view_of(boost::string_view text) {
   return {text.data(), text.size()};
 }
 
-ApiCall call_of(http::request<http::string_body>&& request) {
+/// Returns the call without its body.
+ApiCall call_of(const http::request<http::string_body>& request) {
   ApiCall call;
   call.is_post = request.method() == http::verb::post;
   const auto target = view_of(request.target());
@@ -43,7 +43,6 @@ ApiCall call_of(http::request<http::string_body>&& request) {
   const auto key = view_of(request[http::field::authorization]);
   if (key.starts_with(bearer))
     call.key = key.substr(bearer.size());
-  call.body = std::move(request.body());
   return call;
 }
 
@@ -52,9 +51,10 @@ ApiCall call_of(http::request<http::string_body>&& request) {
 struct ApiServer::Impl : std::enable_shared_from_this<Impl> {
   class Visit;
 
-  Impl(std::string name, Handler with)
+  Impl(std::string name, Handler with, ApiAccess to)
     : who(std::move(name)),
-      handler(std::move(with)) {}
+      handler(std::move(with)),
+      access(std::move(to)) {}
 
   void listen(std::uint16_t port);
   void run();
@@ -62,6 +62,7 @@ struct ApiServer::Impl : std::enable_shared_from_this<Impl> {
 
   std::string who;
   Handler handler;
+  ApiAccess access;
   asio::io_context io{1};
   std::shared_ptr<Listener> listener;
   std::thread thread;
@@ -95,31 +96,62 @@ public:
     reply_->keep_alive(keep_alive_);
     reply_->body() = std::move(response.body);
     reply_->prepare_payload();
-    http::async_write(socket_, *reply_,
-                      [self = shared_from_this()](auto error, auto) {
-                        if (!error && self->keep_alive_)
-                          self->read();
-                      });
+    http::async_write(
+      socket_, *reply_, [self = shared_from_this()](auto error, auto) {
+        if (!error && self->keep_alive_)
+          return self->read();
+        boost::system::error_code ignored;
+        self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+      });
   }
 
 private:
   void read() {
     parser_.emplace();
     parser_->body_limit(max_api_request_bytes);
+    http::async_read_header(socket_, buffer_, *parser_,
+                            [self = shared_from_this()](auto error, auto) {
+                              self->read_body(error);
+                            });
+  }
+
+  /// Reads what this caller may send, once it is known who it is.
+  void read_body(boost::system::error_code error) {
+    if (error && error != http::error::body_limit)
+      return;
+    call_ = call_of(parser_->get());
+    const bool is_known
+      = !server_.access.knows || server_.access.knows(call_.key);
+    version_ = parser_->get().version();
+    keep_alive_ = is_known && parser_->get().keep_alive();
+    if (is_known)
+      entry_.leave(); // it has greeted
+    const auto most
+      = is_known ? max_api_request_bytes : max_stranger_request_bytes;
+    if (error || parser_->content_length().value_or(0) > most)
+      return refuse_body();
+    parser_->body_limit(most);
     http::async_read(socket_, buffer_, *parser_,
-                     [self = shared_from_this()](auto error, auto) {
-                       if (!error)
-                         self->handle();
+                     [self = shared_from_this()](auto failed, auto) {
+                       if (failed == http::error::body_limit)
+                         self->refuse_body();
+                       else if (!failed)
+                         self->handle(self->parser_->release().body());
                      });
   }
 
-  void handle() {
-    entry_.leave(); // it has greeted
-    auto request = parser_->release();
-    version_ = request.version();
-    keep_alive_ = request.keep_alive();
+  /// The rest of the body stays in the connection, so this ends with the
+  /// answer.
+  void refuse_body() {
+    keep_alive_ = false;
+    call_.is_too_long = true;
+    handle({});
+  }
+
+  void handle(std::string body) {
+    call_.body = std::move(body);
     server_.waiting[number_] = shared_from_this();
-    server_.handler(call_of(std::move(request)), server_.answer_for(number_));
+    server_.handler(std::move(call_), server_.answer_for(number_));
   }
 
   Impl& server_; ///< outlives its connections
@@ -128,13 +160,14 @@ private:
   std::uint64_t number_;
   boost::beast::flat_buffer buffer_;
   std::optional<ApiParser> parser_;
+  ApiCall call_; ///< the request under way
   std::optional<http::response<http::string_body>> reply_;
   unsigned version_ = 11;
   bool keep_alive_ = true;
 };
 
 void ApiServer::Impl::listen(std::uint16_t port) {
-  listener = std::make_shared<Listener>(io, who, api_loopback, port);
+  listener = std::make_shared<Listener>(io, who, access.address, port);
   listener->start([this](tcp::socket socket, const std::string&,
                          PendingConnections::Entry entry) {
     std::make_shared<Visit>(*this, std::move(socket), std::move(entry))
@@ -169,8 +202,8 @@ ApiServer::Answer ApiServer::Impl::answer_for(std::uint64_t visit) {
 }
 
 ApiServer::ApiServer(const std::string& who, std::uint16_t port,
-                     Handler handler)
-  : impl_(std::make_shared<Impl>(who, std::move(handler))) {
+                     Handler handler, ApiAccess access)
+  : impl_(std::make_shared<Impl>(who, std::move(handler), std::move(access))) {
   impl_->listen(port);
   impl_->thread = std::thread([impl = impl_.get()] {
     sigset_t all;

@@ -106,6 +106,9 @@ fs::path RunFolder::secret_file() const {
 fs::path RunFolder::page_token_file() const {
   return root_ / ".page_token";
 }
+fs::path RunFolder::agents_token_file() const {
+  return root_ / ".agents_token";
+}
 fs::path RunFolder::worker_log(WorkerId worker) const {
   return root_ / "logs" / fmt::format("worker_{:02}.log", worker.value);
 }

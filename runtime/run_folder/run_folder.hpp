@@ -36,6 +36,8 @@ public:
   std::filesystem::path lock_file() const;
   std::filesystem::path secret_file() const;     ///< .token: run_secret
   std::filesystem::path page_token_file() const; ///< .page_token: page_token
+  std::filesystem::path
+  agents_token_file() const; ///< .agents_token: agents_token
   std::filesystem::path worker_log(WorkerId worker) const;
   /// Returns the worker whose log has this name; other files lie there too.
   static std::optional<WorkerId>

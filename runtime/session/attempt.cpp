@@ -5,6 +5,7 @@
 #include "config/base/log.hpp"
 #include "config/trace/trace.hpp"
 #include "runtime/base/random_hex.hpp"
+#include "runtime/run_folder/agents_token.hpp"
 
 #include <fmt/format.h>
 
@@ -127,8 +128,18 @@ void Attempt::handle(const AllJoined& event) {
   for (std::uint32_t i = 0; i < event.workers.size(); ++i)
     files_.add_worker(i, event.workers[i].request.host,
                       event.workers[i].request.pid);
+  open_to_agents();
   actors_.load(event.workers, {.on_ready = pushes<AllLoaded>(),
                                .on_failure = pushes<StartFailed>()});
+}
+
+/// Opens the port for programs that run elsewhere, if there is to be one.
+void Attempt::open_to_agents() {
+  if (agents_of(run_.work.settings).port == 0)
+    return;
+  const auto url = actors_.open_to_agents(agents_token(files_.folder()));
+  if (run_.attempt.restarts == 0)
+    files_.say("agents find the run at " + url);
 }
 
 /// Says whether the hosts share the files of the run, if there are several.

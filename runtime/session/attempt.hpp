@@ -71,6 +71,7 @@ private:
   void handle(const Stalled& event);
   void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
+  void open_to_agents();
   void tell_of_files(const std::vector<actors::SetupDone>& ready);
   void stop(int signal);
   void check_best();

@@ -4,12 +4,15 @@
 // would wait for it for ever.
 #pragma once
 
+#include "actors/membership/agent_entrance.hpp"
 #include "actors/membership/join_actor.hpp"
 #include "runtime/session/master_actors.hpp"
 #include "runtime/session/move_actors.hpp"
 #include "runtime/session/run_basis.hpp"
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace troupe::runtime {
@@ -27,6 +30,10 @@ public:
     : system_(system),
       basis_(basis) {}
 
+  /// Opens the master's endpoint for agents, before the workers load; its
+  /// address follows that of the page. Returns where programs find it. Throws
+  /// FailureError (io): port in use.
+  std::string open_to_agents(const std::string& token);
   /// Makes the workers, by number, load what they need.
   void load(const std::vector<actors::Joined>& workers,
             const LoadListeners& listeners);
@@ -55,6 +62,7 @@ private:
   actors::MoveCheckActor move_check_;
   std::vector<actors::NodeActor> nodes_;
   std::vector<caf::actor_addr> all_;
+  std::unique_ptr<actors::AgentEntrance> agents_; ///< null: none
 };
 
 } // namespace troupe::runtime

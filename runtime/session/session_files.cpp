@@ -74,6 +74,7 @@ SessionFiles::~SessionFiles() {
   std::error_code ignored;
   std::filesystem::remove(folder_.secret_file(), ignored);
   std::filesystem::remove(folder_.page_token_file(), ignored);
+  std::filesystem::remove(folder_.agents_token_file(), ignored);
   trace::stop();
   log::flush();
 }

@@ -22,26 +22,34 @@ sample = int(os.environ["TROUPE_SAMPLE"])
 """
 
 
-class Agents(Talk):
+# one step of 8 samples of the calculator's rows, on one device
+SMALL = ["run.steps=1", "data.batch_size=4", "rollout.n=2", "plan=single",
+         "cluster.devices_per_node=1", "cluster.workers_per_node=1"]
+
+
+class AgentRuns(Talk):
+    LANGUAGES = ["tool_use"]
+
     @classmethod
     def setUpClass(cls):
-        """Models of their examples' languages; rooms have their own data."""
+        """Models of their examples' languages."""
         super().setUpClass()
-        cls.learn("tool_use")
-        cls.learn("self_play")
-        cls.learn("agents")
+        for language in cls.LANGUAGES:
+            cls.learn(language)
 
-    def agent(self, example, *overrides, code=0, program=None):
-        """A run of examples/agents/EXAMPLE.yaml."""
+    def arguments(self, example, *overrides, program=None):
+        """Words of a run of examples/agents/EXAMPLE.yaml."""
         language = {"calculator": "tool_use", "game": "self_play",
                     "treasure": "agents"}[example]
         program = program or EXAMPLES / "agents" / f"{example}.py"
+        return ["train", EXAMPLES / "agents" / f"{example}.yaml",
+                f"models.actor.path=data/runs/{language}/latest/actor",
+                f"data.train=data/{language}/prompts.jsonl",
+                f"agents.command={sys.executable} -B {program}", *overrides]
+
+    def agent(self, example, *overrides, code=0, program=None):
         return self.troupe(
-            "train", EXAMPLES / "agents" / f"{example}.yaml",
-            f"models.actor.path=data/runs/{language}/latest/actor",
-            f"data.train=data/{language}/prompts.jsonl",
-            f"agents.command={sys.executable} -B {program}", *overrides,
-            code=code)
+            *self.arguments(example, *overrides, program=program), code=code)
 
     def program(self, text):
         """A program of the test's, after the client's lines."""
@@ -50,12 +58,17 @@ class Agents(Talk):
         return file
 
     def small(self, text, *overrides, code=0):
-        """One step of 8 samples of the calculator's rows, on one device."""
-        return self.agent(
-            "calculator", "run.steps=1", "data.batch_size=4", "rollout.n=2",
-            "plan=single", "cluster.devices_per_node=1",
-            "cluster.workers_per_node=1", "agents.retries=0", *overrides,
-            program=self.program(text), code=code)
+        return self.agent("calculator", *SMALL, "agents.retries=0", *overrides,
+                          program=self.program(text), code=code)
+
+    def said(self, name):
+        return {(s["step"], s["sample"]):
+                (s["sequence_ids"], s["loss_mask"], s["score"])
+                for s in self.samples(name)}
+
+
+class Agents(AgentRuns):
+    LANGUAGES = ["tool_use", "self_play", "agents"]  # rooms have their own data
 
     # -- the examples --------------------------------------------------------
 
@@ -178,12 +191,7 @@ print(json.dumps({"reward": 1}))
         self.agent("calculator", "run.steps=2", "run.name=one", "plan=single",
                    "cluster.workers_per_node=1", "cluster.devices_per_node=1",
                    "agents.concurrency=3")
-
-        def said(name):
-            return {(s["step"], s["sample"]): (s["sequence_ids"], s["score"])
-                    for s in self.samples(name)}
-
-        self.assertEqual(said("calculator"), said("one"))
+        self.assertEqual(self.said("calculator"), self.said("one"))
         first, one = self.metrics("calculator"), self.metrics("one")
         for step, line in first.items():
             self.assertAlmostEqual(

@@ -8,6 +8,7 @@
 #include "models/agents/api_error.hpp"
 #include "models/agents/api_request.hpp"
 #include "models/agents/session_end.hpp"
+#include "models/agents/session_report.hpp"
 #include "models/agents/tool_calls.hpp"
 #include "models/hf/safetensors.hpp"
 #include "models/text/tokenizer.hpp"
@@ -130,6 +131,7 @@ const std::vector<std::string> api_bodies = {
       "tools": [{"type": "function"}], "n": 2, "stream": true,
       "stream_options": {"include_usage": true}, "logprobs": true})",
   R"({"prompt": [1, 2], "max_tokens": 3, "stop": "=", "logprobs": 0})",
+  R"({"reward": 0.5, "failed": false})",
   R"(so <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)"};
 
 /// Reads a program's request, and a model's text, which may call tools.
@@ -141,6 +143,10 @@ void read_api_body(const std::string& input) {
       models::parse_api_request(kind, input, {});
     } catch (const models::ApiError&) { // its own answer
     }
+  try {
+    models::parse_session_report(input);
+  } catch (const models::ApiError&) { // its own answer
+  }
 }
 
 void read_tokenizer(const std::string& input) {

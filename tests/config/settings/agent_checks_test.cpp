@@ -35,7 +35,8 @@ TEST(AgentChecks, DefaultsAreThoseOfThePage) {
     = troupe::load_settings({}, agent_overrides({"agents.command=run"}));
   const auto& agents = troupe::agents_of(settings);
   EXPECT_EQ(agents.command, "run");
-  EXPECT_EQ(agents.port, std::nullopt);
+  EXPECT_EQ(agents.port, 0);
+  EXPECT_FALSE(agents.from_outside());
   EXPECT_EQ(agents.concurrency, 64);
   EXPECT_EQ(agents.timeout_s, 600);
   EXPECT_EQ(agents.retries, 1);
@@ -76,6 +77,22 @@ TEST(AgentChecks, ProgramsMayAskAnOpponentToo) {
     agent_error({"agents.command=run", "agents.with=[opponent]",
                  "rollout.engine=vllm", "rollout.server_command=serve"}),
     HasSubstr("agents.with: expected nothing with rollout.engine"));
+}
+
+TEST(AgentChecks, ProgramsThatOthersStartNeedAPortAndNoSandboxOfOurs) {
+  const std::string outside = "agents.command=outside";
+  EXPECT_THAT(agent_error({outside}),
+              HasSubstr("agents.port: expected a port with agents.command: "
+                        "outside"));
+  EXPECT_EQ(agent_error({outside, "agents.port=8000"}), "no error");
+  EXPECT_THAT(
+    agent_error({outside, "agents.port=8000", "agents.sandbox=bwrap --"}),
+    HasSubstr("agents.sandbox: expected nothing"));
+  EXPECT_THAT(agent_error({outside, "agents.port=65536"}),
+              HasSubstr("agents.port"));
+  EXPECT_EQ(agent_error({"agents.command=run", "agents.port=8000",
+                         "agents.sandbox=bwrap --"}),
+            "no error");
 }
 
 TEST(AgentChecks, ServersMayAnswerTheTurns) {

@@ -5,6 +5,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -92,25 +93,89 @@ TEST(ApiServerTest, AnAnswerAfterTheServersEndIsDropped) {
   asks.join();
 }
 
+/// A connection of a program that shows a key.
+class KeyBearer {
+public:
+  explicit KeyBearer(const ApiServer& server) {
+    socket_.connect(
+      {boost::asio::ip::make_address("127.0.0.1"), server.port()});
+  }
+
+  api_http::response<api_http::string_body> send(const std::string& key,
+                                                 const std::string& body = "") {
+    api_http::request<api_http::string_body> request{api_http::verb::post, "/",
+                                                     11};
+    request.set(api_http::field::authorization, "Bearer " + key);
+    request.body() = body;
+    request.prepare_payload();
+    api_http::write(socket_, request);
+    return answer();
+  }
+  /// Announces a body and sends none.
+  api_http::response<api_http::string_body> announce(const std::string& key,
+                                                     std::size_t bytes) {
+    const auto head = "POST / HTTP/1.1\r\nAuthorization: Bearer " + key
+                      + "\r\nContent-Length: " + std::to_string(bytes)
+                      + "\r\n\r\n";
+    boost::asio::write(socket_, boost::asio::buffer(head));
+    return answer();
+  }
+  /// Returns whether the server has ended the connection; waits for it.
+  bool ends() {
+    boost::system::error_code error;
+    char byte = 0;
+    socket_.read_some(boost::asio::buffer(&byte, 1), error);
+    return static_cast<bool>(error);
+  }
+
+private:
+  api_http::response<api_http::string_body> answer() {
+    api_http::response<api_http::string_body> response;
+    api_http::read(socket_, buffer_, response);
+    return response;
+  }
+
+  boost::asio::io_context io_;
+  tcp::socket socket_{io_};
+  boost::beast::flat_buffer buffer_;
+};
+
+/// Answers with the call's key, and whether its body was too long.
+void tell_key(const ApiCall& call, const ApiServer::Answer& answer) {
+  answer({.status = call.is_too_long ? 413U : 200U, .body = call.key});
+}
+
+ApiAccess known_key(const std::string& known) {
+  return {.knows = [known](const std::string& key) { return key == known; }};
+}
+
 TEST(ApiServerTest, TheKeyIsThatOfTheBearer) {
-  std::string key;
-  const ApiServer server(
-    "test", 0, [&](const ApiCall& call, const ApiServer::Answer& answer) {
-      key = call.key;
-      answer({.body = "ok"});
-    });
-  boost::asio::io_context io;
-  tcp::socket socket(io);
-  socket.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
-  api_http::request<api_http::string_body> request{api_http::verb::get, "/",
-                                                   11};
-  request.set(api_http::field::authorization, "Bearer abc");
-  api_http::write(socket, request);
-  boost::beast::flat_buffer buffer;
-  api_http::response<api_http::string_body> response;
-  api_http::read(socket, buffer, response);
-  EXPECT_EQ(response.body(), "ok");
-  EXPECT_EQ(key, "abc");
+  const ApiServer server("test", 0, tell_key);
+  EXPECT_EQ(KeyBearer(server).send("abc").body(), "abc");
+}
+
+TEST(ApiServerTest, AnUnknownKeyGetsOneShortAnswerAndNoPlace) {
+  const ApiServer server("test", 0, tell_key, known_key("friend"));
+  KeyBearer stranger(server);
+  EXPECT_FALSE(stranger.send("guessed", "hi").keep_alive());
+  EXPECT_TRUE(stranger.ends());
+  KeyBearer friend_of_run(server);
+  EXPECT_TRUE(friend_of_run.send("friend", "hi").keep_alive());
+  EXPECT_EQ(friend_of_run.send("friend", "hi").result_int(), 200U);
+}
+
+TEST(ApiServerTest, ABodyThatIsTooLongIsToldAndNotRead) {
+  const ApiServer server("test", 0, tell_key, known_key("friend"));
+  const auto long_body = std::string(max_stranger_request_bytes + 1, 'x');
+  EXPECT_EQ(KeyBearer(server).send("friend", long_body).result_int(), 200U);
+  EXPECT_EQ(
+    KeyBearer(server).announce("guessed", long_body.size()).result_int(), 413U);
+  KeyBearer friend_of_run(server);
+  const auto answer
+    = friend_of_run.announce("friend", max_api_request_bytes + 1);
+  EXPECT_EQ(answer.result_int(), 413U);
+  EXPECT_EQ(answer.body(), "friend");
+  EXPECT_TRUE(friend_of_run.ends());
 }
 
 TEST(ApiServerTest, APortInUseIsAFailure) {
