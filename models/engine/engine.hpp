@@ -35,6 +35,7 @@ struct Rows;
 namespace troupe::models {
 
 class Backend;
+struct FrozenWeights;
 struct GenerateEvents;
 struct GenerateOptions;
 struct ResponseBatch;
@@ -109,6 +110,10 @@ public:
   /// Loads only what nothing changes, the frozen weights of a model with
   /// adapters: for engines whose other weights come from elsewhere.
   void load_frozen();
+
+  /// Returns the frozen weights of the whole model, which has adapters. Where
+  /// this device has a part of them they are read from the folder again.
+  std::shared_ptr<const FrozenWeights> whole_frozen() const;
 
   /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
   /// Sample ids select the noise (I2). Throws FailureError{aborted} when
