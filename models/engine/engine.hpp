@@ -1,11 +1,10 @@
 // One shard: a role's weights on one device and every operation on them -
 // generate, infer, train, load, save. Device threads call it with rows in and
 // rows out; nothing here knows of actors or sockets. The collectives of its
-// mesh axes are passed in the RunContext.
-//
-// Not thread-safe: only its device thread calls it. Results depend on the rows,
-// the weights and the thread count alone (I8). When a call returns, the device
-// has no work left from it and keeps planes only.
+// mesh axes are passed in the RunContext. Not thread-safe: only its device
+// thread calls it. Results depend on the rows, the weights and the thread count
+// alone (I8). When a call returns, the device has no work left from it and
+// keeps planes only.
 #pragma once
 
 #include "config/base/dtype.hpp"
@@ -68,9 +67,7 @@ struct TrainSpec {
   /// length on all dp ranks; an inner vector may be empty.
   std::vector<std::vector<SampleId>> mini_batches;
   std::int64_t micro_batch_tokens = 0; ///< as in InferOptions
-  /// At least this many micro-batches if there are that many samples; 0 = by
-  /// tokens alone.
-  int micro_batches = 0;
+  int micro_batches = 0;               ///< as in InferOptions
   double temperature = 1.0; ///< of the sampler that generated the rows
   bool recompute = false;   ///< recompute activations in backward
   LossSettings loss;
@@ -107,12 +104,10 @@ public:
   /// ones. A missing scalar head becomes a zero head, logged. Throws
   /// ConfigError naming file and tensor.
   void load_weights();
-  /// Loads only what nothing changes, the frozen weights of a model with
-  /// adapters: for engines whose other weights come from elsewhere.
+  /// Loads only what adapters are beside: they come from elsewhere.
   void load_frozen();
-
-  /// Returns the frozen weights of the whole model, which has adapters. Where
-  /// this device has a part of them they are read from the folder again.
+  /// Returns the frozen weights of the whole model, read from the folder again
+  /// where this device has a part of them.
   std::shared_ptr<const FrozenWeights> whole_frozen() const;
 
   /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
