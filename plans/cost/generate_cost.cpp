@@ -107,9 +107,8 @@ double CostModel::rollout_s(const Job& job) const {
   return rounds * all_s(round);
 }
 
-/// What is trained, all weights or adapters, through the memory of a server's
-/// host, which a profile of GPUs knows as the rate between device and host
-/// only.
+/// The trained weights or adapters through the memory of a server's host, which
+/// a profile of GPUs knows as the rate between device and host only.
 double CostModel::server_update_s(const Job& job) const {
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.mem_bytes > 0 ? hw.host_Bps : hw.mem_Bps;
