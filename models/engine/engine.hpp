@@ -104,7 +104,7 @@ public:
   /// ones. A missing scalar head becomes a zero head, logged. Throws
   /// ConfigError naming file and tensor.
   void load_weights();
-  /// Loads only what adapters are beside: they come from elsewhere.
+  /// Loads only the frozen weights: those that are trained come otherwise.
   void load_frozen();
   /// Returns the frozen weights of the whole model, read from the folder again
   /// where this device has a part of them.
