@@ -94,11 +94,13 @@ private:
   }
 
   void check_adapters() const {
+    if (!is_sglang())
+      return;
     for (const auto& [role, model] : settings_.models)
       if (model.lora.rank > 0)
         fail("models." + role + ".lora.rank", "0 with " + named(),
              fmt::format("{}", model.lora.rank),
-             "rollout.engine=own: adapters are not sent to servers yet");
+             "rollout.engine=vllm, which takes adapters alone");
   }
 
   bool is_sglang() const {

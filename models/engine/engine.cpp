@@ -66,7 +66,7 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
   : spec((engine_check_spec(given), std::move(given))),
     backend(engine_backend(spec)),
     part(engine_shape(spec), spec.strategy, spec.where),
-    frozen(part.whole.lora.exists() ? std::make_unique<FrozenWeights>(
+    frozen(part.whole.lora.exists() ? std::make_shared<FrozenWeights>(
              part.whole, spec.strategy, spec.where, backend.memory())
                                     : nullptr),
     shape(stack().local),

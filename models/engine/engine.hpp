@@ -1,11 +1,10 @@
 // One shard: a role's weights on one device and every operation on them -
 // generate, infer, train, load, save. Device threads call it with rows in and
 // rows out; nothing here knows of actors or sockets. The collectives of its
-// mesh axes are passed in the RunContext.
-//
-// Not thread-safe: only its device thread calls it. Results depend on the rows,
-// the weights and the thread count alone (I8). When a call returns, the device
-// has no work left from it and keeps planes only.
+// mesh axes are passed in the RunContext. Not thread-safe: only its device
+// thread calls it. Results depend on the rows, the weights and the thread count
+// alone (I8). When a call returns, the device has no work left from it and
+// keeps planes only.
 #pragma once
 
 #include "config/base/dtype.hpp"
@@ -35,6 +34,7 @@ struct Rows;
 namespace troupe::models {
 
 class Backend;
+struct FrozenWeights;
 struct GenerateEvents;
 struct GenerateOptions;
 struct ResponseBatch;
@@ -68,9 +68,7 @@ struct TrainSpec {
   /// length on all dp ranks; an inner vector may be empty.
   std::vector<std::vector<SampleId>> mini_batches;
   std::int64_t micro_batch_tokens = 0; ///< as in InferOptions
-  /// At least this many micro-batches if there are that many samples; 0 = by
-  /// tokens alone.
-  int micro_batches = 0;
+  int micro_batches = 0;               ///< as in InferOptions
   double temperature = 1.0; ///< of the sampler that generated the rows
   bool recompute = false;   ///< recompute activations in backward
   LossSettings loss;
@@ -106,8 +104,10 @@ public:
   /// Loads the weights from the HF folder; adapters are read or new, a missing
   /// scalar head is zero, logged. Throws ConfigError naming file and tensor.
   void load_weights();
-  /// Loads only the frozen weights of a model with adapters.
+  /// Loads only the frozen weights: those that are trained come otherwise.
   void load_frozen();
+  /// Returns those of the whole model, read again where this has a part.
+  std::shared_ptr<const FrozenWeights> whole_frozen() const;
 
   /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
   /// Sample ids select the noise (I2). Throws FailureError{aborted} when
@@ -162,22 +162,19 @@ public:
 
   /// Prepares a snapshot for copies of the planes.
   void describe(Snapshot& snapshot, bool with_moments) const;
-  /// Copies what a checkpoint is written from; the moments of trained roles
-  /// `with_moments`. All devices of a replica call it; the first one's copy is
-  /// the whole model.
+  /// Copies what a checkpoint is written from. All devices of a replica call
+  /// it; the first one's copy is the whole model.
   void copy_to(Snapshot& snapshot, bool with_moments,
                const Groups& groups = {}) const;
-  /// Writes a whole HF folder with tensors as `dtype`; tokenizer files are
-  /// copied from the folder that the model was loaded from. All devices of a
-  /// replica call it; the first one writes.
+  /// Writes a whole HF folder with tensors as `dtype`, and the tokenizer files
+  /// of the loaded one. All devices of a replica call it; the first one writes.
   void save_hf(const std::filesystem::path& folder, DType dtype,
                const Groups& groups = {}) const;
   /// Writes this device's planes and step counts as snapshot `id` (plane_file).
   std::uint64_t write_planes(int file, std::uint64_t id) const;
   /// Reads them back; false: the file is not that snapshot of this device.
   bool read_planes(int file, std::uint64_t id);
-  /// Writes moments and step count to one file (the caller's folder is made
-  /// atomic). All devices of a replica call it; the first one writes.
+  /// Writes moments and step count to one file, likewise.
   void save_state(const std::filesystem::path& file,
                   const Groups& groups = {}) const;
   /// Loads such a file. Throws ConfigError if it does not fit this model.

@@ -65,6 +65,17 @@ void Engine::load_frozen() {
     impl_->frozen->load(impl_->spec.folder);
 }
 
+std::shared_ptr<const FrozenWeights> Engine::whole_frozen() const {
+  TROUPE_CHECK(impl_->frozen, "a model without adapters has no frozen weights");
+  const auto& strategy = impl_->part.strategy;
+  if (strategy.tp == 1 && strategy.pp == 1)
+    return impl_->frozen;
+  const auto whole = std::make_shared<FrozenWeights>(
+    impl_->part.whole, Strategy{}, Coordinate{}, nullptr);
+  whole->load(impl_->spec.folder);
+  return whole;
+}
+
 void Engine::load_weights() {
   const LocalModel& part = impl_->part;
   if (impl_->frozen) {

@@ -24,7 +24,7 @@ struct Engine::Impl {
   Engine::Spec spec;
   Backend& backend;
   LocalModel part; ///< what is trained, with the head that the role needs
-  std::unique_ptr<FrozenWeights> frozen; ///< of a model with adapters
+  std::shared_ptr<FrozenWeights> frozen; ///< of a model with adapters
   const ModelShape& shape;               ///< of stack()
   Parameters parameters;                 ///< of `part`
   Weights weights;

@@ -163,11 +163,12 @@ void GenerationServer::require_version(const std::string& has,
 }
 
 void GenerationServer::update(const SentWeights& weights,
+                              const SentWeights* base,
                               const std::string& version,
                               const RunContext& context) {
   ask(pause_call(), context);
   try {
-    take_weights(weights, version, context);
+    take_weights(weights, base, version, context);
   } catch (const FailureError& error) {
     // a server that is not ours serves others too, with the weights it has
     if (error.failure().code != Errc::peer_lost) {

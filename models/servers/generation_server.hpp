@@ -54,10 +54,11 @@ public:
   void stop();
 
   /// Replaces its weights while no token is drawn: pause, the update, the
-  /// version that it then says it has, resume. A mistake is thrown; the server
-  /// then goes on, if it can with the old weights.
-  void update(const SentWeights& weights, const std::string& version,
-              const RunContext& context);
+  /// version that it then says it has, resume. Adapters are added to `base`, or
+  /// if that is null to the one of an earlier update. A mistake is thrown; the
+  /// server then goes on, if it can with the old weights.
+  void update(const SentWeights& weights, const SentWeights* base,
+              const std::string& version, const RunContext& context);
   /// Returns the log-probabilities [L] that it gives these tokens, 0 at the
   /// first.
   std::vector<float> score(std::span<const std::int32_t> ids,
@@ -88,7 +89,7 @@ private:
   virtual void prepare(const RunContext& context) = 0;
   virtual net::HttpCall pause_call() const = 0;
   virtual net::HttpCall resume_call() const = 0;
-  virtual void take_weights(const SentWeights& weights,
+  virtual void take_weights(const SentWeights& weights, const SentWeights* base,
                             const std::string& version,
                             const RunContext& context)
     = 0;

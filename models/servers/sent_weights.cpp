@@ -56,12 +56,15 @@ std::string sent_header(std::span<const TensorToStore> tensors) {
 
 } // namespace
 
-void SentWeights::take(const Parameters& parameters) {
-  take(parameters.shapes(), std::as_bytes(parameters.plane(Plane::weight)));
+void SentWeights::take(const Parameters& parameters, const LoraShape& lora) {
+  take(parameters.shapes(), std::as_bytes(parameters.plane(Plane::weight)),
+       lora);
 }
 
 void SentWeights::take(const std::vector<ParameterShape>& shapes,
-                       std::span<const std::byte> plane) {
+                       std::span<const std::byte> plane,
+                       const LoraShape& lora) {
+  adapter_scale_ = lora.exists() ? std::optional(lora.scale()) : std::nullopt;
   const auto values = values_of(shapes, plane);
   const FileTensors files(values, DType::f32);
   const auto header = sent_header(files.tensors());

@@ -4,6 +4,7 @@
 #include "config/base/log.hpp"
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
+#include "models/engine/frozen_weights.hpp"
 #include "models/kernels/aligned_floats.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
@@ -45,31 +46,46 @@ void ServedGeneration::verify(RunContext& context) {
 /// Fills the memory file. What a replica's devices hold in parts is joined in
 /// memory that is freed again: files may store matrices in another form.
 void ServedGeneration::take_weights(Engine& engine) {
+  const auto& lora = engine.shape().lora;
   if (!spec_.gather)
-    return weights_.take(engine.parameters());
+    return weights_.take(engine.parameters(), lora);
   const auto& shapes = engine.part().parameters;
   AlignedFloats whole(padded_offsets(shapes).size);
   const auto plane = std::as_writable_bytes(std::span<float>(
     whole.data(), static_cast<std::size_t>(padded_offsets(shapes).size)));
   spec_.gather(plane);
-  weights_.take(shapes, plane);
+  weights_.take(shapes, plane, lora);
+}
+
+/// Returns what adapters are added to, for a server that has none of ours yet.
+/// It keeps them, so that they are in memory here only while they are sent.
+std::optional<SentWeights>
+ServedGeneration::take_base(const Engine& engine) const {
+  if (!version_->empty() || !engine.shape().lora.exists())
+    return std::nullopt;
+  std::optional<SentWeights> base(std::in_place);
+  base->take(engine.whole_frozen()->parameters);
+  return base;
 }
 
 /// Updates the server: a span of the device and one of the server, with an
-/// arrow from the first to the second.
-void ServedGeneration::send_weights(const std::string& version,
-                                    RunContext& context) {
+/// arrow from the first to the second. Returns the bytes.
+std::uint64_t ServedGeneration::send_weights(const SentWeights* base,
+                                             const std::string& version,
+                                             RunContext& context) {
   static const trace::Name updating = trace::name("update server");
   static const trace::Name taking = trace::name("take weights");
   const auto own = trace::track(server_->name(), trace::TrackKind::actor);
   const auto step = context.step.value;
-  const auto bytes = weights_.num_bytes();
+  const auto bytes
+    = weights_.num_bytes() + (base != nullptr ? base->num_bytes() : 0);
   const auto flow = trace::next_flow();
   const trace::Span device(context.track, updating, step, bytes);
   trace::send(context.track, taking, flow, step, bytes);
   const trace::Span server(own, taking, step, bytes);
   trace::receive(own, taking, flow, step);
-  server_->update(weights_, version, context);
+  server_->update(weights_, base, version, context);
+  return bytes;
 }
 
 /// Brings the server up, and to `version`. It is checked whenever its weights
@@ -85,15 +101,18 @@ void ServedGeneration::make_current(Engine& engine, const std::string& version,
     version_ = ""; // of the model's files: none of ours
   }
   const auto begin = net::HttpClock::now();
+  std::optional<SentWeights> base;
   {
     static const trace::Name copying = trace::name("copy for server");
     const trace::Span span(context.track, copying, context.step.value);
     take_weights(engine);
+    base = take_base(engine);
   }
-  send_weights(version, context);
+  const auto bytes = send_weights(base ? &*base : nullptr, version, context);
   report_.update_s
     += std::chrono::duration<double>(net::HttpClock::now() - begin).count();
-  report_.updated_bytes += weights_.num_bytes();
+  report_.updated_bytes += bytes;
+  base.reset();
   verify(context);
   version_ = version;
 }

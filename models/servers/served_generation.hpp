@@ -1,8 +1,9 @@
 // Generation by a server instead of our decode loop: the server gets the
-// weights when their version is new, is checked with them against our own
-// engine before the first token, and is started again when it is lost. Tokens
-// in, tokens out; no text is tokenized twice. A tensor-parallel replica has one
-// server: its first device has it and gathers the weights, the others assist.
+// weights when their version is new (of a model with adapters the base once,
+// then adapters alone), is checked with them against our own engine before the
+// first token, and is started again when it is lost. Tokens in, tokens out; no
+// text is tokenized twice. A tensor-parallel replica has one server: its first
+// device has it and gathers the weights, the others assist.
 #pragma once
 
 #include "models/generate/generate_events.hpp"
@@ -28,8 +29,9 @@ struct ServedSpec {
   ServerSpec server;
   /// Most that a log-probability of the server may differ from our engine's.
   double most_gap = 1e-3;
-  /// Copies the weights, as a device that holds all of them has them, from the
-  /// devices of the replica. Empty: this device holds them all.
+  /// Copies the weights, or what is trained beside them (adapters), as a device
+  /// that holds all of them has them, from the devices of the replica. Empty:
+  /// this device holds them all.
   std::function<void(std::span<std::byte>)> gather = {};
 };
 
@@ -75,7 +77,9 @@ private:
   void make_current(Engine& engine, const std::string& version,
                     RunContext& context);
   void take_weights(Engine& engine);
-  void send_weights(const std::string& version, RunContext& context);
+  std::optional<SentWeights> take_base(const Engine& engine) const;
+  std::uint64_t send_weights(const SentWeights* base,
+                             const std::string& version, RunContext& context);
   void verify(RunContext& context);
   /// Does `work` by a server that has `version`. If that is lost, starts it
   /// again and has the rest of the work done.

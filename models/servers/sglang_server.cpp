@@ -46,8 +46,10 @@ net::HttpCall SglangServer::resume_call() const {
 }
 
 void SglangServer::take_weights(const SentWeights& weights,
+                                const SentWeights* /*base*/,
                                 const std::string& version,
                                 const RunContext& context) {
+  TROUPE_CHECK(!weights.adapter_scale(), "SGLang gets whole models");
   link_weights(folder_, weights.path());
   ask({.target = "/update_weights_from_disk",
        .body = sglang::update_body(folder_.string(), version)},

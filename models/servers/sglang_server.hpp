@@ -17,7 +17,8 @@ private:
   void prepare(const RunContext& context) override;
   net::HttpCall pause_call() const override;
   net::HttpCall resume_call() const override;
-  void take_weights(const SentWeights& weights, const std::string& version,
+  void take_weights(const SentWeights& weights, const SentWeights* base,
+                    const std::string& version,
                     const RunContext& context) override;
   void give_up_update(const RunContext& context) override;
   net::HttpCall generate_call(const ServerRequest& request,

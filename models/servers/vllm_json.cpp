@@ -68,13 +68,18 @@ std::string score_body(std::span<const std::int32_t> ids) {
 }
 
 std::string update_body(const std::string& path,
-                        std::span<const SentTensor> tensors) {
+                        std::span<const SentTensor> tensors,
+                        std::optional<double> adapter_scale) {
   Json listed = Json::array();
   for (const auto& tensor : tensors)
     listed.push_back(
       {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sha256});
-  return Json{{"update_info", {{"path", path}, {"tensors", std::move(listed)}}}}
-    .dump();
+  Json info = {{"path", path},
+               {"tensors", std::move(listed)},
+               {"kind", adapter_scale ? "adapters" : "whole"}};
+  if (adapter_scale)
+    info["scale"] = *adapter_scale;
+  return Json{{"update_info", std::move(info)}}.dump();
 }
 
 std::string finish_body(const std::string& version) {

@@ -36,13 +36,21 @@ void VllmServer::give_up_update(const RunContext& context) {
               context);
 }
 
+void VllmServer::send(const SentWeights& weights, const RunContext& context) {
+  ask({.target = "/update_weights",
+       .body = vllm::update_body(weights.path(), weights.tensors(),
+                                 weights.adapter_scale())},
+      context);
+}
+
 void VllmServer::take_weights(const SentWeights& weights,
+                              const SentWeights* base,
                               const std::string& version,
                               const RunContext& context) {
   open_update(context);
-  ask({.target = "/update_weights",
-       .body = vllm::update_body(weights.path(), weights.tensors())},
-      context);
+  if (base != nullptr)
+    send(*base, context);
+  send(weights, context);
   ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
       context);
   require_version(vllm::read_version(

@@ -15,7 +15,8 @@ private:
   void prepare(const RunContext& context) override;
   net::HttpCall pause_call() const override;
   net::HttpCall resume_call() const override;
-  void take_weights(const SentWeights& weights, const std::string& version,
+  void take_weights(const SentWeights& weights, const SentWeights* base,
+                    const std::string& version,
                     const RunContext& context) override;
   void give_up_update(const RunContext& context) override;
   net::HttpCall generate_call(const ServerRequest& request,
@@ -27,6 +28,7 @@ private:
               std::span<const std::int32_t> ids) const override;
 
   void open_update(const RunContext& context);
+  void send(const SentWeights& weights, const RunContext& context);
 };
 
 } // namespace troupe::models

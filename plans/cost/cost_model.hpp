@@ -35,7 +35,7 @@
 //           Of p lanes a token takes max(M slowest stage, all stages + p hops)
 //   slots   responses beyond those that a rank decodes at once wait for slots:
 //           each further batch of them adds its prompts and mean length
-//   servers 6 passes over 4 P bytes to update one, at W or a GPU's host rate
+//   servers 6 passes over 4 bytes of each trained P, at W or a GPU's host rate
 //   control call_s + call_device_s for each device of the mesh
 //   chunks  the first one ends with its longest response, each later one adds
 //           its prompts and mean length

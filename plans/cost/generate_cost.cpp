@@ -108,15 +108,15 @@ double CostModel::rollout_s(const Job& job) const {
   return rounds * all_s(round);
 }
 
-/// A server's whole weights through the memory of its host, which a profile of
-/// GPUs knows as the rate between device and host only.
+/// The trained weights or adapters through the memory of a server's host, which
+/// a profile of GPUs knows as the rate between device and host only.
 double CostModel::server_update_s(const Job& job) const {
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.mem_bytes > 0 ? hw.host_Bps : hw.mem_Bps;
   if (rate <= 0)
     return 0;
-  return server_update_passes * server_element_bytes * job.model.parameters
-         / rate;
+  return server_update_passes * server_element_bytes
+         * job.model.trained.parameters / rate;
 }
 
 /// Each slice begins with what is left of its responses, and feeds them first.

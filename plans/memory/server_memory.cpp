@@ -4,15 +4,23 @@ namespace troupe::plans {
 
 namespace {
 
+/// Returns the parameters that a server is sent, the first time where there are
+/// adapters.
+std::uint64_t num_sent(const ModelShape& shape) {
+  auto count = num_parameters(shape);
+  for (const auto& adapter : adapters(shape))
+    count += static_cast<std::uint64_t>(adapter.num_elements());
+  return count;
+}
+
 /// Returns what one server of a call takes on its host.
 ServerBytes bytes_of_server(const ModelShape& shape, DType dtype,
                             const Strategy& strategy, const BatchSizes& sizes) {
-  const auto parameters = num_parameters(shape);
-  const auto file = parameters * size_bytes(DType::f32);
+  const auto file = num_sent(shape) * size_bytes(DType::f32);
   return {.files = file,
           .updating = strategy.tp * file,
           .weights
-          = sizes.engine.serves_on_host ? parameters * size_bytes(dtype) : 0};
+          = sizes.engine.serves_on_host ? weight_bytes(shape, dtype) : 0};
 }
 
 void add_server(const ServerBytes& one, ServerBytes& sum) {

@@ -14,9 +14,11 @@ namespace troupe::plans {
 
 /// Bytes in the memory of the host that needs most.
 struct ServerBytes {
-  std::uint64_t files = 0;    ///< whole models in fp32, one per server
-  std::uint64_t updating = 0; ///< beside them, in each rank of a server
-  std::uint64_t weights = 0;  ///< that servers compute with
+  std::uint64_t files = 0; ///< whole models in fp32, one per server
+  /// Beside them, in each rank of a server: while weights change, or for good
+  /// if they are what adapters are added to.
+  std::uint64_t updating = 0;
+  std::uint64_t weights = 0; ///< that servers compute with
 
   std::uint64_t all() const {
     return files + updating + weights;

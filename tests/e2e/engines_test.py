@@ -16,6 +16,9 @@ TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
 TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
           "rewards: {devices: host}, advantages: {devices: host}, "
           "actor_train: {devices: 0-1, strategy: d2}}}")
+# Steps that change much, so that weights which are not the newest are seen.
+LORA = ["models.actor.lora.rank=2", "models.actor.optimizer.lr=1e-2",
+        "models.actor.optimizer.schedule=constant"]
 
 
 class Engines(Case):
@@ -178,6 +181,73 @@ class Engines(Case):
             for word in words:
                 self.assertIn(word, done.stderr + done.stdout, fault)
 
+    def updates(self, name):
+        """Bytes of each step's updates as shares of the model's file; the checks of
+        log-probabilities are looked at too."""
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        lines = self.metrics(name)
+        for step, line in lines.items():
+            self.assertLess(line["rollout/engine_logprob_gap"], 1e-4, step)
+            self.assertLess(line["training/rollout_probs_diff_mean"], 1e-4, step)
+        return {step: line["rollout/engine_update_gb"] * 1e9 / size
+                for step, line in lines.items()}
+
+    def tokens(self, name, step):
+        rows = read_rows(self.run_folder(name) / "samples.jsonl")
+        return sorted((row["sample"], row["sequence_ids"]) for row in rows
+                      if row["step"] == step)
+
+    def test_adapters_go_alone_to_a_server_that_has_the_rest(self):
+        self.troupe(*self.grpo(*ONE_DEVICE, *LORA, "run.steps=3"))
+        shares = self.updates("grpo")
+        self.assertGreater(shares[1], 0.8)
+        for step in (2, 3):
+            self.assertGreater(shares[step], 0)
+            self.assertLess(shares[step], 0.2)
+        size = (self.folder / "data/base/model.safetensors").stat().st_size
+        spans = {s["step"]: s["amount"] for s in self.slices("grpo")
+                 if s["name"] == "take weights"}
+        self.assertEqual(sorted(spans), [0, 1, 2])
+        for step, amount in spans.items():
+            self.assertAlmostEqual(amount / size, shares[step + 1], delta=1e-3)
+
+    def test_adapters_give_the_tokens_that_whole_weights_give(self):
+        self.troupe(*self.grpo(*ONE_DEVICE, "run.name=plain", "run.steps=1"))
+        self.troupe(*self.grpo(*ONE_DEVICE, *LORA, "run.name=alone"))
+        # new adapters add nothing
+        self.assertEqual(self.tokens("alone", 1), self.tokens("plain", 1))
+        # a new server gets everything at the version that the other got alone
+        for steps in (1, 2):
+            self.troupe(*self.grpo(*ONE_DEVICE, *LORA, "run.name=anew",
+                                   f"run.steps={steps}"))
+        self.assertGreater(self.updates("anew")[2], 0.8)
+        self.assertLess(self.updates("alone")[2], 0.2)
+        self.assertEqual(len(self.tokens("alone", 2)), 6)
+        self.assertEqual(self.tokens("alone", 2), self.tokens("anew", 2))
+
+    def test_a_tensor_parallel_server_gets_adapters_of_its_devices(self):
+        self.troupe(*self.grpo(
+            f"plan={TENSOR}", "data.batch_size=4", "cluster.devices_per_node=2",
+            "cluster.workers_per_node=2", *LORA))
+        shares = self.updates("grpo")
+        self.assertGreater(shares[1], 0.8)
+        self.assertLess(shares[2], 0.2)
+
+    def test_a_server_that_is_started_again_gets_what_adapters_belong_to(self):
+        # step 1 is a check and six responses
+        self.faulty("die_at:10", *LORA, code=0)
+        line = self.metrics("grpo")[2]
+        self.assertEqual(line["rollout/engine_restarts"], 1)
+        self.assertGreater(self.updates("grpo")[2], 0.8)
+
+    def test_adapters_that_a_server_does_not_take_end_the_run_by_name(self):
+        for fault, words in (("drop_adapter", "lora_B.weight: missing"),
+                             ("old_adapters", "not those of the weights")):
+            done = self.faulty(fault, f"run.name={fault}", *LORA)
+            self.assertIn(words, done.stderr + done.stdout)
+        # the first ones were taken
+        self.assertEqual(max(self.metrics("old_adapters")), 1)
+
     def test_a_server_command_that_fails_is_named_with_what_it_said(self):
         done = self.troupe(
             *self.grpo(*ONE_DEVICE, "rollout.server_command=echo no engine; false"),
@@ -189,7 +259,8 @@ class Engines(Case):
                 (["rollout.stop=['x']"], 2, ["rollout.stop"]),
                 (["rollout.temperature=0.7"], 2, ["rollout.temperature"]),
                 (["rollout.server_command=null"], 2, ["rollout.server"]),
-                (["models.actor.lora.rank=2"], 2, ["lora.rank"]),
+                (["models.actor.lora.rank=2", "rollout.engine=sglang"],
+                 2, ["lora.rank", "rollout.engine=vllm"]),
                 (["plan={calls: {actor_gen: {devices: 0-1, strategy: p2}}}"],
                  3, ["calls.actor_gen"])):
             done = self.troupe(

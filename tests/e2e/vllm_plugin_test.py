@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import json
 import math
+import operator
 import pathlib
 import sys
 import tempfile
@@ -13,6 +14,10 @@ import unittest
 
 PLUGIN = (pathlib.Path(__file__).resolve().parents[2]
           / "models/servers/vllm_plugin/troupe_vllm.py")
+# A model, and the adapters of its only matrix of a layer.
+ADAPTED = {"model.norm.weight": [4], "model.layers.0.mlp.up_proj.weight": [6, 4]}
+ADAPTERS = {f"base_model.model.model.layers.0.mlp.up_proj.lora_{end}.weight": shape
+            for end, shape in (("A", [2, 4]), ("B", [6, 2]))}
 
 
 class Tensor:
@@ -54,6 +59,32 @@ class Head(Embedding):
     pass
 
 
+class Matrix:
+    """As much of a torch tensor as the sum of a weight and its adapter uses."""
+    dtype = "f32"
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def float(self):
+        return self
+
+    def to(self, _):
+        return self
+
+    def __matmul__(self, other):
+        columns = list(zip(*other.rows))
+        return Matrix([[sum(map(operator.mul, row, column)) for column in columns]
+                       for row in self.rows])
+
+    def __rmul__(self, factor):
+        return Matrix([[factor * value for value in row] for row in self.rows])
+
+    def __add__(self, other):
+        return Matrix([list(map(operator.add, *rows))
+                       for rows in zip(self.rows, other.rows)])
+
+
 def load_plugin():
     loaded, reload = [], "vllm.model_executor.model_loader.reload"
     embeddings = "vllm.model_executor.layers.vocab_parallel_embedding"
@@ -76,6 +107,7 @@ def load_plugin():
             name = name.rpartition(".")[0]
             modules.setdefault(name, types.SimpleNamespace())
     sys.modules.update(modules)
+    sys.path.insert(0, str(PLUGIN.parent))
     spec = importlib.util.spec_from_file_location("troupe_vllm", PLUGIN)
     plugin = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(plugin)
@@ -115,20 +147,28 @@ class Plugin(unittest.TestCase):
         self.loaded.extend(tensors)
         self.parts[0].weight = len(self.loaded)
 
-    def update(self, engine, tensors, damage=False):
-        """Sends {name: shape}, the values of tensor i being bytes i; the names
-        that the model then got."""
+    def sent(self, tensors, damage=False):
+        """What an update says of a file of {name: shape}, the values of tensor i
+        being bytes i."""
         memory, listed = b"", []
         for i, (name, shape) in enumerate(tensors.items()):
             data = bytes([i]) * (4 * math.prod(shape))
             listed.append([name, "F32", shape, len(memory),
                            hashlib.sha256(data).hexdigest()])
             memory += data
-        file = self.path / "memory"
+        file = self.path / f"memory_{len(list(self.path.iterdir()))}"
         file.write_bytes(memory[:-1] + b"!" if damage else memory)
+        return {"path": str(file), "tensors": listed}
+
+    def update(self, engine, tensors, damage=False):
+        """Sends {name: shape}; the names that the model then got."""
+        return self.update_by(engine, self.sent(tensors, damage))
+
+    def update_by(self, engine, *files):
         self.loaded.clear()
         engine.start_weight_update()
-        engine.update_weights({"path": str(file), "tensors": listed})
+        for file in files:
+            engine.update_weights(file)
         engine.finish_weight_update()
         return [name for name, _ in self.loaded]
 
@@ -178,6 +218,82 @@ class Plugin(unittest.TestCase):
         embedding, head = self.parts
         self.assertIsNotNone(embedding.weight)
         self.assertEqual((head.weight, head.packed), (embedding.weight,) * 2)
+
+    def adapters(self, tensors=None, damage=False):
+        """What an update says of adapters, by default one of all matrices."""
+        return self.sent(tensors or ADAPTERS, damage) | {"kind": "adapters",
+                                                         "scale": 2.0}
+
+    def adapted_engine(self):
+        """An engine whose sums name what is added."""
+        self.plugin.torch_sum = lambda weight, a, b, scale: (weight, a, b, scale)
+        return self.engine(ADAPTED)
+
+    def test_adapters_are_added_to_weights_that_were_sent_before(self):
+        engine = self.adapted_engine()
+        names = self.update_by(engine, self.sent(ADAPTED), self.adapters())
+        self.assertEqual(names, list(ADAPTED))
+        base = dict(self.loaded)
+        weight, a, b, scale = base["model.layers.0.mlp.up_proj.weight"]
+        self.assertEqual([t.bytes[0] for t in (weight, a, b)], [1, 0, 1])
+        self.assertEqual(scale, 2.0)
+        # later ones come alone, and vLLM gets a whole model again
+        later = {name: ADAPTERS[name] for name in reversed(ADAPTERS)}
+        self.assertEqual(self.update_by(engine, self.adapters(later)), list(ADAPTED))
+        loaded = dict(self.loaded)
+        self.assertIs(loaded["model.norm.weight"], base["model.norm.weight"])
+        again, a, b, _ = loaded["model.layers.0.mlp.up_proj.weight"]
+        self.assertIs(again, weight)
+        self.assertEqual([t.bytes[0] for t in (a, b)], [1, 0])
+
+    def test_a_mistake_in_adapters_is_named_and_loads_nothing(self):
+        engine = self.adapted_engine()
+        with self.assertRaisesRegex(ValueError, "without the weights"):
+            self.update_by(engine, self.adapters())
+        self.update_by(engine, self.sent(ADAPTED), self.adapters())
+        a, b = ADAPTERS
+        other = {name.replace("up_proj", "down_proj"): shape
+                 for name, shape in ADAPTERS.items()}
+        for sent, damage, words in (
+                ({a: ADAPTERS[a]}, False, "up_proj.lora_B.weight: missing"),
+                ({b: ADAPTERS[b]}, False, "up_proj.lora_A.weight: missing"),
+                (ADAPTERS | {a: [2, 5]}, False, "lora_A.weight: its shape"),
+                (ADAPTERS | {b: [4, 3]}, False, "lora_B.weight: its shape"),
+                (ADAPTERS | {"model.norm.weight": [4]}, False, "norm.*not the name"),
+                (other, False, "no such matrix"),
+                (ADAPTERS, True, "lora_B.weight: its checksum")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.update_by(engine, self.adapters(sent, damage))
+            self.assertEqual(self.loaded, [], words)
+        self.assertEqual(self.update_by(engine, self.adapters()), list(ADAPTED))
+
+    def test_a_matrix_that_loses_its_adapter_is_named(self):
+        second = {name.replace("up_proj", "gate_proj"): shape
+                  for name, shape in ADAPTERS.items()}
+        self.plugin.torch_sum = lambda weight, a, b, scale: weight
+        model = ADAPTED | {"model.layers.0.mlp.gate_proj.weight": [6, 4]}
+        engine = self.engine(model)
+        whole = self.sent(model)
+        self.update_by(engine, whole, self.adapters(ADAPTERS | second))
+        with self.assertRaisesRegex(ValueError, "gate_proj.*its adapter is missing"):
+            self.update_by(engine, self.adapters(ADAPTERS))
+        # with new weights below there may be fewer
+        self.update_by(engine, self.sent(model), self.adapters(ADAPTERS))
+
+    def test_weights_without_adapters_are_not_kept(self):
+        engine = self.adapted_engine()
+        self.update_by(engine, self.sent(ADAPTED), self.adapters())
+        self.assertEqual(self.update_by(engine, self.sent(ADAPTED)), list(ADAPTED))
+        with self.assertRaisesRegex(ValueError, "without the weights"):
+            self.update_by(engine, self.adapters())
+        with self.assertRaisesRegex(ValueError, "missing"):
+            self.update_by(engine)
+
+    def test_the_sum_is_that_of_the_product(self):
+        weight = Matrix([[1, 2, 3], [4, 5, 6]])
+        made = sys.modules["troupe_adapters"].torch_sum(
+            weight, Matrix([[1, 0, 2]]), Matrix([[10], [100]]), 0.5)
+        self.assertEqual(made.rows, [[6, 2, 13], [54, 5, 106]])
 
     def test_what_our_models_ignore_is_not_needed(self):
         stored = {"model.layers.0.mlp.up_proj.weight": [2, 2],

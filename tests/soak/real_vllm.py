@@ -79,6 +79,16 @@ class RealVllm(Case):
         self.troupe(*self.grpo(), seconds=STARTS_WITHIN_S)
         self.check(self.metrics("grpo"))
 
+    def test_adapters_train_with_vllm(self):
+        self.troupe(*self.grpo("models.actor.lora.rank=4",
+                               "models.actor.optimizer.lr=1e-2"),
+                    seconds=STARTS_WITHIN_S)
+        lines = self.metrics("grpo")
+        self.check(lines)
+        # all weights once, then adapters
+        sizes = [lines[step]["rollout/engine_update_gb"] for step in (1, 2)]
+        self.assertLess(sizes[1], 0.5 * sizes[0])
+
     def test_two_tensor_parallel_devices_fill_one_server(self):
         plan = ("plan={calls: {actor_gen: {devices: 0-1, strategy: t2}, "
                 "rewards: {devices: host}, advantages: {devices: host}, "

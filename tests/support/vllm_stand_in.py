@@ -7,11 +7,11 @@ Says how many tensor-parallel ranks it was asked for, and computes as one.
 Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
 the weights that it was given, and checks those weights as our plugin does. The
 environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
-drop_tensor at the first update, left_open (paused in an update, as an earlier run
-left it), old_weights, wrong_logprobs, wrong_version, no_version, slow; at the
-NUMBERth generation die_at, error_then_die_at (an error, and the end later) and
-sick_at (errors from then on, though it lives), mute_at (the same, and this one is
-never answered)."""
+drop_tensor at the first update, drop_adapter (the last of a file), old_adapters (where
+they come alone), left_open (paused in an update, as an earlier run left it),
+old_weights, wrong_logprobs, wrong_version, no_version, slow; at the NUMBERth
+generation die_at, error_then_die_at (an error, and the end later) and sick_at (errors
+from then on, though it lives), mute_at (the same, and this one is never answered)."""
 import hashlib
 import http.server
 import json
@@ -24,6 +24,8 @@ import struct
 import sys
 import threading
 import time
+
+from stand_in_adapters import SentAdapters
 
 
 def stored_tensors(file):
@@ -145,6 +147,7 @@ class Server:
                 self.wanted[name] = (shape, data)
         self.model = Model(self.config, self.wanted)
         self.version, self.prefixes, self.num_updates = "default", {}, 0
+        self.adapters = SentAdapters()
         word, _, number = os.environ.get("VLLM_STAND_IN", "").partition(":")
         self.fault, self.fault_at = word, int(number or 1)
         self.paused, self.sick = word == "left_open", False
@@ -169,6 +172,7 @@ class Server:
         if self.update is not None:
             raise ValueError("a weight update is open already")
         self.update = {}
+        self.adapters.forget()
         self.num_updates += 1
         return {}
 
@@ -185,27 +189,34 @@ class Server:
     def take(self, info):
         if self.fault == "refuse_update" and self.num_updates == 1:
             raise ValueError("told to refuse")
+        into, shapes = self.update, {name: s for name, (s, _) in self.wanted.items()}
+        if info["kind"] == "adapters":
+            if self.fault == "drop_adapter":
+                info["tensors"].pop()
+            into, shapes = self.adapters.take(info, shapes, bool(self.update))
         with open(info["path"], "rb") as file:
             memory = file.read()
         for name, dtype, shape, offset, sha256 in info["tensors"]:
             size = 4 * math.prod(shape)
             data = memory[offset:offset + size]
-            if self.wanted.get(name, (None,))[0] != shape or dtype != "F32":
+            if shapes.get(name) != shape or dtype != "F32":
                 raise ValueError(f"{name}: its shape is {shape}")
             if hashlib.sha256(data).hexdigest() != sha256:
                 raise ValueError(f"{name}: its checksum differs")
-            self.update[name] = (shape, data)
+            into[name] = (shape, data)
         if self.fault == "drop_tensor" and self.num_updates == 1:
             self.update.popitem()
 
     def finish_weight_update(self, body):
         if self.update is None:
             raise ValueError("no weight update is open")
-        missing = sorted(self.needed() - self.update.keys())
+        base = self.adapters.base_of(self.update)
+        missing = sorted(self.needed() - base.keys())
         if missing:
             raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
-        if self.fault != "old_weights":
-            self.model = Model(self.config, self.update)
+        if self.fault != ("old_weights" if self.update else "old_adapters"):
+            self.model = Model(self.config, dict(self.adapters.added(base)))
+        self.adapters.keep(base)
         self.update, self.version, self.prefixes = None, body["weight_version"], {}
         return {}
 

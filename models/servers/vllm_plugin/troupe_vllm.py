@@ -5,7 +5,10 @@ folder of the run and puts that into PYTHONPATH of the servers it starts. An
 update names, for each tensor, its place in the memory file and its SHA-256; the
 model is touched only after every tensor has been found, has the shape of the
 checkpoint and the sum that Troupe took of it. So a mistake names the tensor and
-leaves the old weights serving."""
+leaves the old weights serving.
+
+A model that is trained by adapters comes once, with them; then they come alone
+(troupe_adapters.py)."""
 import glob
 import hashlib
 import json
@@ -17,6 +20,8 @@ from dataclasses import dataclass, field
 import torch
 from vllm.distributed.weight_transfer.base import (
     WeightTransferEngine, WeightTransferInitInfo, WeightTransferUpdateInfo)
+
+from troupe_adapters import Adapters, torch_sum
 
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
@@ -30,6 +35,8 @@ class Init(WeightTransferInitInfo):
 class Update(WeightTransferUpdateInfo):
     path: str = ""                                # of the memory file
     tensors: list = field(default_factory=list)   # [name, dtype, shape, offset, sha256]
+    kind: str = "whole"                           # or "adapters", of a whole model
+    scale: float = 0                              # of the adapters' product
 
 
 def checkpoint_shapes(folder):
@@ -97,6 +104,7 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
         config = self.model_config.hf_text_config
         self.tied = getattr(config, "tie_word_embeddings", False)
         self.needed = needed_names(self.stored, self.tied)
+        self.adapters = Adapters(torch_sum)
         self.forget()
 
     def forget(self):
@@ -104,12 +112,19 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
 
     def start_weight_update(self):
         self.forget()
+        self.adapters.forget()
 
     def update_weights(self, update_info):
         # the base class waits for a GPU here, which raises where there is none
         self.receive_weights(self.parse_update_info(update_info))
 
     def receive_weights(self, update_info):
+        into = self.tensors
+        if update_info.kind == "adapters":
+            into = self.adapters.expect(
+                {name: shape for name, _, shape, *_ in update_info.tensors},
+                update_info.scale, self.stored,
+                lambda name: stored_name(name, self.stored), bool(self.tensors))
         with open(update_info.path, "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.maps.append(memory)
@@ -119,14 +134,14 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
             # mistakes the first is thrown
             for name, tensor in pool.map(
                     lambda sent: self.received(whole, *sent), update_info.tensors):
-                self.tensors[name] = tensor
+                into[name] = tensor
 
     def received(self, memory, name, dtype, shape, offset, sha256):
         """A tensor of the memory file by its name in the checkpoint."""
         name = stored_name(name, self.stored)
-        if self.stored.get(name) != list(shape):
-            raise ValueError(f"{name}: its shape is {shape}, "
-                             f"the server's is {self.stored.get(name)}")
+        wanted = self.adapters.shapes.get(name, self.stored.get(name))
+        if wanted != list(shape):
+            raise ValueError(f"{name}: its shape is {shape}, the server's is {wanted}")
         tensor = torch.empty(shape, dtype=DTYPES[dtype])
         copy = memoryview(tensor.view(-1).view(torch.uint8).numpy())
         with memory[offset:offset + tensor.nbytes] as sent:
@@ -138,14 +153,16 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
     def finish_weight_update(self):
         from vllm.model_executor.model_loader.reload import (
             finalize_layerwise_reload, initialize_layerwise_reload)
-        missing = sorted(self.needed - self.tensors.keys())
+        base = self.adapters.base_of(self.tensors)
+        missing = sorted(self.needed - base.keys())
         if missing:
             raise ValueError(f"{missing[0]}: missing, one of {len(missing)}")
         initialize_layerwise_reload(self.model)
-        self.model.load_weights(iter(self.tensors.items()))
+        self.model.load_weights(self.adapters.added(base))
         finalize_layerwise_reload(self.model, self.model_config)
         if self.tied:
             pack_tied_heads(self.model)
+        self.adapters.keep(base)
         self.forget()
 
     def shutdown(self):

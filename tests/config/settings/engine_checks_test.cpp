@@ -65,14 +65,21 @@ TEST(EngineChecks, LogprobsOfSglangAreAtTheTemperatureWithoutFilters) {
               HasSubstr("rollout.min_new_tokens: expected 0"));
 }
 
+TEST(EngineChecks, AdaptersAreForVllmAlone) {
+  const std::string command = "rollout.server_command=serve";
+  EXPECT_EQ(engine_error({command, "models.actor.lora.rank=4"}), "no error");
+  const auto refused = engine_error(
+    {"rollout.engine=sglang", command, "models.actor.lora.rank=4"});
+  EXPECT_THAT(refused, HasSubstr("models.actor.lora.rank: expected 0"));
+  EXPECT_THAT(refused, HasSubstr("try rollout.engine=vllm"));
+}
+
 TEST(EngineChecks, WhatOnlyOurEngineDoesIsRefused) {
   const std::string command = "rollout.server_command=serve";
   EXPECT_THAT(engine_error({command, "rollout.stop=['x']"}),
               HasSubstr("rollout.stop: expected no texts"));
   EXPECT_THAT(engine_error({command, "rollout.kv_cache_gb=2"}),
               HasSubstr("rollout.kv_cache_gb: expected auto"));
-  EXPECT_THAT(engine_error({command, "models.actor.lora.rank=4"}),
-              HasSubstr("models.actor.lora.rank: expected 0"));
   EXPECT_THAT(engine_error({command, "algorithm.routing_replay=true"}),
               HasSubstr("algorithm.routing_replay: expected false"));
 }

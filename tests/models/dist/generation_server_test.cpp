@@ -37,7 +37,7 @@ protected:
   std::string failure_of_update(GenerationServer& server,
                                 const std::string& version) {
     try {
-      server.update(weights, version, context);
+      server.update(weights, nullptr, version, context);
     } catch (const FailureError& error) {
       return error.what();
     }

@@ -217,6 +217,18 @@ TEST_F(FrozenWeightsTest, NewAdaptersAreTheSameInEveryLayoutAndAddNothing) {
               ::testing::ElementsAreArray(without.at("logprobs").as<float>()));
 }
 
+TEST_F(FrozenWeightsTest, TheWholeModelsAreThoseOfOneDevice) {
+  troupe::testing::ParallelReplica alone(spec(), "d1"), split(spec(), "t2");
+  const auto one = alone.engine(0).whole_frozen();
+  for (std::size_t device = 0; device < split.size(); ++device) {
+    const auto whole = split.engine(device).whole_frozen();
+    EXPECT_EQ(whole->parameters.shapes(), one->parameters.shapes());
+    EXPECT_THAT(
+      whole->parameters.plane(Plane::weight),
+      ::testing::ElementsAreArray(one->parameters.plane(Plane::weight)));
+  }
+}
+
 TEST_F(FrozenWeightsTest, AnotherSeedDrawsOtherAdapters) {
   Engine::Spec other = spec();
   other.seed = 6;

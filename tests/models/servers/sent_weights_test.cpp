@@ -63,6 +63,28 @@ TEST(SentWeights, TheFileIsASafetensorsFile) {
   }
 }
 
+TEST(SentWeights, AdaptersAreByPeftsNamesWithTheirFactor) {
+  auto shape = testing::small_shape();
+  shape.lora = {.rank = 2, .alpha = 6, .targets = {"q_proj", "up_proj"}};
+  Parameters parameters(trained_parameters(shape), /*trainable=*/false);
+  std::ranges::fill(parameters.plane(Plane::weight), 3.0F);
+  SentWeights weights;
+  weights.take(parameters, shape.lora);
+  EXPECT_EQ(weights.adapter_scale(), 3.0);
+  ASSERT_EQ(weights.tensors().size(), 4 * 2U); // of two layers
+  EXPECT_EQ(weights.tensors()[0].name,
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
+  EXPECT_EQ(weights.tensors()[0].shape, (std::vector<std::int64_t>{2, 40}));
+  EXPECT_EQ(weights.tensors()[1].name,
+            "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight");
+  EXPECT_EQ(weights.tensors()[1].shape, (std::vector<std::int64_t>{40, 2}));
+  // the same object may then be of a whole model
+  Parameters whole(troupe::parameters(shape), /*trainable=*/false);
+  weights.take(whole);
+  EXPECT_FALSE(weights.adapter_scale());
+  EXPECT_EQ(weights.tensors().size(), whole.shapes().size());
+}
+
 TEST(SentWeights, ALaterVersionReplacesTheFirst) {
   Parameters parameters(troupe::parameters(testing::small_shape()),
                         /*trainable=*/false);

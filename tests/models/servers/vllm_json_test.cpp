@@ -129,7 +129,10 @@ TEST(VllmJson, AnUpdateListsTensorsWithTheirSums) {
     {"model.norm.weight", "F32", {128}, 64, "ab"}};
   EXPECT_EQ(Json::parse(update_body("/dev/shm/w", tensors)),
             Json::parse(R"({"update_info":{"path":"/dev/shm/w","tensors":
-              [["model.norm.weight","F32",[128],64,"ab"]]}})"));
+              [["model.norm.weight","F32",[128],64,"ab"]],"kind":"whole"}})"));
+  const auto adapters = Json::parse(update_body("/dev/shm/w", tensors, 0.5));
+  EXPECT_EQ(adapters.at("update_info").at("kind"), "adapters");
+  EXPECT_EQ(adapters.at("update_info").at("scale"), 0.5);
   EXPECT_EQ(finish_body("2"), R"({"weight_version":"2"})");
   EXPECT_EQ(read_version(R"({"weight_version":"2"})"), "2");
 }

@@ -12,12 +12,13 @@ const BatchSizes served_on_host{.engine
                                 = {.serves = true, .serves_on_host = true}};
 
 ServerBytes bytes_of(const Placement& placement, const BatchSizes& sizes,
-                     std::uint32_t devices_per_node = 4) {
+                     std::uint32_t devices_per_node = 4,
+                     const ModelShape& actor = shape_tiny()) {
   const auto ppo = make_ppo();
   auto plan = plan_all(ppo, placement, devices_per_node);
   plan.cluster.nodes = 4 / devices_per_node;
-  return server_bytes(ppo, plan, {{"actor", shape_tiny()}},
-                      {{"actor", DType::bf16}}, sizes);
+  return server_bytes(ppo, plan, {{"actor", actor}}, {{"actor", DType::bf16}},
+                      sizes);
 }
 
 std::uint64_t tiny_parameters() {
@@ -37,6 +38,20 @@ TEST(ServerMemory, ATensorParallelGroupHasOneServerWhoseRanksCopyTheFile) {
   const auto bytes = bytes_of(tensor, served_on_host);
   EXPECT_EQ(bytes.files, 2 * 4 * tiny_parameters());
   EXPECT_EQ(bytes.updating, 2 * bytes.files);
+}
+
+// The plugin keeps what adapters are added to in place of the passing copy.
+TEST(ServerMemory, AdaptersComeBesideTheWholeModel) {
+  auto shape = shape_tiny();
+  shape.lora = {.rank = 4, .alpha = 8, .targets = lora_targets(shape)};
+  std::uint64_t count = tiny_parameters();
+  for (const auto& adapter : adapters(shape))
+    count += static_cast<std::uint64_t>(adapter.num_elements());
+  ASSERT_GT(count, tiny_parameters());
+  const auto bytes = bytes_of(on(0, 0), served_on_host, 4, shape);
+  EXPECT_EQ(bytes.files, 4 * count);
+  EXPECT_EQ(bytes.updating, 4 * count);
+  EXPECT_EQ(bytes.weights, 2 * tiny_parameters());
 }
 
 TEST(ServerMemory, IsThatOfTheHostWithMost) {

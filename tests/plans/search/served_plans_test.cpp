@@ -40,5 +40,24 @@ TEST(ServedPlans, AGenerationBeginsWithTheUpdateOfItsServer) {
               0.05 * (seconds() - own));
 }
 
+TEST(ServedPlans, AnUpdateOfAdaptersHasTheirBytesAlone) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  auto& shape = problem.shapes.at("actor");
+  shape.lora = {.rank = 16, .alpha = 16, .targets = lora_targets(shape)};
+  double count = 0;
+  for (const auto& adapter : adapters(shape))
+    count += double(adapter.num_elements());
+  const auto seconds = [&] {
+    const CostModel costs(problem);
+    return costs.call_s(
+      problem.workflow.call("actor_gen"),
+      {.devices = {Rank{0}, Rank{1}}, .strategy = parse_strategy("t2")});
+  };
+  const auto own = seconds();
+  problem.sizes.engine.serves = true;
+  const auto update_s = 6 * 4 * count / problem.hardware.host_Bps;
+  EXPECT_NEAR(seconds() - own, update_s, 0.05 * update_s);
+}
+
 } // namespace
 } // namespace troupe::plans
