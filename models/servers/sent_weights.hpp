@@ -1,8 +1,8 @@
 // A whole model in a memory file that servers on this host may read: a
-// safetensors file by the names of the checkpoint, with a checksum per tensor
-// beside it. A copy, so that families whose files store matrices in another
-// form need no case of their own, and so that training may go on while a server
-// still reads.
+// safetensors file by the names of the checkpoint, with a sum per tensor beside
+// it. A copy, so that families whose files store matrices in another form need
+// no case of their own, and so that training may go on while a server still
+// reads.
 #pragma once
 
 #include "config/model/model_shape.hpp"
@@ -36,7 +36,9 @@ public:
   const std::vector<SentTensor>& tensors() const {
     return tensors_;
   }
-  /// Returns the bytes of all tensors.
+  /// Returns the content of the file, which lasts until the next `take`.
+  std::span<const std::byte> bytes() const;
+  /// Returns the number of bytes of all tensors.
   std::uint64_t num_bytes() const {
     return num_bytes_;
   }

@@ -41,7 +41,7 @@ struct SentTensor {
   std::string dtype; ///< as safetensors files name it
   std::vector<std::int64_t> shape;
   std::uint64_t offset = 0;
-  std::string sha256;
+  std::string sum; ///< models/servers/tensor_sum.hpp
 };
 
 } // namespace troupe::models

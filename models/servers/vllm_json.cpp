@@ -72,7 +72,7 @@ std::string update_body(const std::string& path,
   Json listed = Json::array();
   for (const auto& tensor : tensors)
     listed.push_back(
-      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sha256});
+      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sum});
   return Json{{"update_info", {{"path", path}, {"tensors", std::move(listed)}}}}
     .dump();
 }
