@@ -44,4 +44,14 @@ struct SentTensor {
   std::string sum; ///< models/servers/tensor_sum.hpp
 };
 
+/// Where a server that cannot read our memory reads the file over TCP
+/// (net/transport/byte_offer.hpp).
+struct SentOverTcp {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string token;
+  std::string certificate;     ///< PEM that it must see; empty: not encrypted
+  std::uint64_t num_bytes = 0; ///< of the file
+};
+
 } // namespace troupe::models

@@ -68,13 +68,20 @@ std::string score_body(std::span<const std::int32_t> ids) {
 }
 
 std::string update_body(const std::string& path,
-                        std::span<const SentTensor> tensors) {
+                        std::span<const SentTensor> tensors,
+                        const std::optional<SentOverTcp>& tcp) {
   Json listed = Json::array();
   for (const auto& tensor : tensors)
     listed.push_back(
       {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sum});
-  return Json{{"update_info", {{"path", path}, {"tensors", std::move(listed)}}}}
-    .dump();
+  Json info = {{"path", path}, {"tensors", std::move(listed)}};
+  if (tcp)
+    info["tcp"] = {{"host", tcp->host},
+                   {"port", tcp->port},
+                   {"token", tcp->token},
+                   {"certificate", tcp->certificate},
+                   {"bytes", tcp->num_bytes}};
+  return Json{{"update_info", std::move(info)}}.dump();
 }
 
 std::string finish_body(const std::string& version) {

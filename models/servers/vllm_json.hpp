@@ -6,6 +6,7 @@
 #include "models/generate/generate_options.hpp"
 #include "models/servers/server_request.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,9 +21,11 @@ std::string generate_body(const ServerRequest& request,
                           const GenerateOptions& options);
 /// Returns the body that asks for the log-probabilities of `ids` alone.
 std::string score_body(std::span<const std::int32_t> ids);
-/// Returns the body of POST /update_weights.
+/// Returns the body of POST /update_weights; the file is read over TCP if that
+/// is given.
 std::string update_body(const std::string& path,
-                        std::span<const SentTensor> tensors);
+                        std::span<const SentTensor> tensors,
+                        const std::optional<SentOverTcp>& tcp = {});
 /// Returns the body of POST /finish_weight_update.
 std::string finish_body(const std::string& version);
 

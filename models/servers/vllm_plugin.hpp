@@ -1,5 +1,5 @@
-// Troupe's plugin for vLLM (models/servers/vllm_plugin/troupe_vllm.py), which
-// this program contains: servers that it starts find it in a folder of the run.
+// Troupe's plugin for vLLM (models/servers/vllm_plugin), which this program
+// contains: servers that it starts find it in a folder of the run.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 
 namespace troupe::models {
 
-/// Returns the plugin's Python source.
+/// Returns the Python source of the plugin, and of its part that reads weights.
 std::string_view vllm_plugin_source();
+std::string_view vllm_transfer_source();
 /// Writes the plugin into a new folder for PYTHONPATH, with the metadata by
 /// which vLLM finds plugins. Throws FailureError (io) naming the path.
 void write_vllm_plugin(const std::filesystem::path& folder);
