@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "models/hf/stored_parameters.hpp"
+#include "models/kernels/non_temporal_copy.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/tensor_sum.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 /// Begin of the data in the file: a cache line.
 constexpr std::size_t sent_alignment = 64;
-/// What a thread copies at a time: a millisecond.
+/// Bytes that a thread takes at a time: about a millisecond.
 constexpr std::size_t piece_bytes = 32 * sum_chunk_bytes;
 
 std::vector<ParameterValues>
@@ -80,8 +81,9 @@ TensorSum copy_piece(std::span<const std::byte> tensor, std::size_t begin,
   for (auto at = begin; at < end; at += sum_chunk_bytes) {
     const auto chunk = tensor.subspan(at, std::min(sum_chunk_bytes, end - at));
     sum += chunk_sum(chunk, at / sum_chunk_bytes);
-    std::memcpy(target + at, chunk.data(), chunk.size());
+    non_temporal_copy(target + at, chunk.data(), {.bytes = chunk.size()});
   }
+  end_stream_copies();
   return sum;
 }
 
@@ -117,7 +119,7 @@ void SentWeights::take(const std::vector<ParameterShape>& shapes,
 
 /// Copies and sums on all threads of the device. Sizes of tensors differ by
 /// orders of magnitude, so that each thread takes the next piece of one when it
-/// has done one; chunks are copied while they are in a cache.
+/// has done one; chunks are copied while they are in a cache, past it.
 void SentWeights::copy_tensors(std::span<const TensorToStore> from) {
   const auto pieces = pieces_of(from);
   std::vector<TensorSum> sums(pieces.size());

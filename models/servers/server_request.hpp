@@ -44,7 +44,7 @@ struct SentTensor {
   std::string sum; ///< models/servers/tensor_sum.hpp
 };
 
-/// Where a server that cannot read our memory reads the file over TCP
+/// The port where a server that cannot read our memory reads the file
 /// (net/transport/byte_offer.hpp).
 struct SentOverTcp {
   std::string host;

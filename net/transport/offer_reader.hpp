@@ -1,4 +1,4 @@
-// One connection to an offer of bytes: a handshake if it is encrypted, the
+// One connection to offered bytes: a handshake if it is encrypted, the
 // token and the number of the reader, then all bytes, then the reader's close.
 // Runs on the thread of the offer.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace troupe::net {
 
-/// What the readers of an offer share.
+/// State that the readers of an offer share.
 struct OfferState {
   std::string who;
   std::span<const std::byte> bytes;

@@ -97,7 +97,8 @@ TEST(TensorSum, FindsWordsAndBlocksThatChangedPlaces) {
   }
 }
 
-/// What a sum of products alone misses: the words differ in their highest bit.
+// The words differ in their highest bit alone, which a sum of products of whole
+// words does not find.
 TEST(TensorSum, FindsTheSwappedSignsOfEqualNumbers) {
   std::vector<float> numbers(64, 0.5F);
   numbers[11] = -0.5F;
@@ -137,7 +138,7 @@ TEST(TensorSum, FindsACutOrPaddedEnd) {
     EXPECT_TRUE(seen.insert(tensor_sum(bytes)).second) << bytes.size();
 }
 
-/// Why two words of a chunk that are swapped are found for certain.
+// That is why two words of a chunk that are swapped are found for certain.
 TEST(TensorSum, NoTwoKeysOfAChunkHaveTheSameLowHalf) {
   constexpr std::uint64_t increment = 0x9e3779b97f4a7c15;
   std::set<std::uint32_t> halves;

@@ -1,4 +1,4 @@
-// Offers of bytes read over sockets of this host: by the token, once, in time.
+// Offered bytes, read over sockets of this host: by the token, once, in time.
 #include "net/transport/byte_offer.hpp"
 
 #include "tests/support/net/strangers.hpp"
