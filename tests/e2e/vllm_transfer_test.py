@@ -84,7 +84,7 @@ class Streams(unittest.TestCase):
 
     def read(self, offer, size, tcp=None, begin=0):
         place = memoryview(bytearray(size))
-        with self.transfer.opened("", tcp or offer.tcp, 3, begin) as stream:
+        with self.transfer.opened("", (tcp or offer.tcp) | {"rank": 3}, begin) as stream:
             stream.read_into(begin, place)
         return bytes(place)
 
@@ -98,7 +98,7 @@ class Streams(unittest.TestCase):
         data = pattern(100_000)
         with Offer(data) as offer:
             places = [memoryview(bytearray(10_000)) for _ in range(10)]
-            with self.transfer.opened("", offer.tcp, 0, 0) as stream:
+            with self.transfer.opened("", offer.tcp | {"rank": 0}, 0) as stream:
                 threads = [threading.Thread(target=stream.read_into,
                                             args=(10_000 * i, places[i]))
                            for i in reversed(range(10))]

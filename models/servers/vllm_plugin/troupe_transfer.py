@@ -150,11 +150,11 @@ class Stream:
             got += came
 
 
-def opened(path, tcp, rank, first_offset):
+def opened(path, tcp, first_offset):
     """Where the tensors of an update are read, in a `with`."""
     if not tcp:
         return Memory(path)
-    stream = Stream(**tcp, rank=rank)
+    stream = Stream(**tcp)
     try:
         stream.skip_to(first_offset)
     except BaseException:

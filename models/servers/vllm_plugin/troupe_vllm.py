@@ -112,8 +112,9 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
 
     def receive_weights(self, update_info):
         first_offset = update_info.tensors[0][3] if update_info.tensors else 0
+        tcp = update_info.tcp and update_info.tcp | {"rank": self.rank()}
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, opened(
-                update_info.path, update_info.tcp, self.rank(), first_offset) as file:
+                update_info.path, tcp, first_offset) as file:
             # of several mistakes the first is thrown, and ends the reading
             for name, tensor in pool.map(
                     lambda sent: self.received(file, *sent), update_info.tensors):
