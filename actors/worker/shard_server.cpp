@@ -1,6 +1,7 @@
 #include "actors/worker/shard_server.hpp"
 
 #include "actors/worker/weight_moves.hpp"
+#include "actors/worker/weight_route.hpp"
 #include "models/servers/sglang_start.hpp"
 #include "models/servers/vllm_plugin.hpp"
 #include "models/servers/vllm_start.hpp"
@@ -70,16 +71,23 @@ models::ServerSpec started_spec(const Shard& shard, const std::string& name,
   // two devices with one port would take the neighbour's server for their own
   const auto port = net::free_local_port(
     shard.rank.value, shard.worker->run.plan.cluster.num_devices());
+  const std::string host = "127.0.0.1";
+  const auto& settings = shard.worker->run.settings;
   return {.program = started_program(shard, name, port, bf16),
-          .url = {"127.0.0.1", port, "/"}};
+          .url = {host, port, "/"},
+          .offer
+          = weight_offer(settings, place_of_server(settings, name, host))};
 }
 
 /// Returns the server that the settings name for the shard's group.
 models::ServerSpec named_spec(const Shard& shard, const std::string& name) {
-  const auto& address
-    = shard.worker->run.settings.rollout.engine.servers.at(shard.where.dp);
+  const auto& settings = shard.worker->run.settings;
+  const auto& address = settings.rollout.engine.servers.at(shard.where.dp);
+  const auto url = *parse_http_url(address);
   return {.program = {.name = name + " at " + address},
-          .url = *parse_http_url(address)};
+          .url = url,
+          .offer = weight_offer(settings,
+                                place_of_server(settings, address, url.host))};
 }
 
 /// Returns whether the shard has its group's server.

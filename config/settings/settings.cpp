@@ -328,7 +328,7 @@ const std::vector<std::string>& resumable_changes() {
        // the number of responses in flight changes no result (I2)
        "rollout.kv_cache_gb", "rollout.max_sequences",
        // where servers are, not what they compute
-       "rollout.servers", "rollout.server_command",
+       "rollout.servers", "rollout.server_command", "rollout.weights_over",
        // the way of continuing is no property of the run
        "run.resume"};
   return keys;

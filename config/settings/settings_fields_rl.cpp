@@ -120,6 +120,14 @@ void add_engine(FieldTable& table) {
     "that generates has its own, which is watched and started again.")
     .of(SettingsGroup::rollout)
     .needs("rollout.engine", {"vllm", "sglang"});
+  add_rollout_part(
+    table, "weights_over", &R::engine, &E::weights_over,
+    "How a server gets weights. memory: it reads them in the memory of the "
+    "device's process, on the same host; tcp: from a port of that host, with a "
+    "token of each update, encrypted off loopback unless cluster.tls is off.")
+    .of(SettingsGroup::rollout)
+    .one_of({"memory", "tcp"})
+    .needs("rollout.engine", {"vllm"});
 }
 
 void add_kl(FieldTable& table) {

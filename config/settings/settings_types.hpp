@@ -83,10 +83,11 @@ struct DataSettings {
 /// Programs of others in generation: servers in place of our own engine, and
 /// agents that lead conversations.
 struct EngineSettings {
-  std::string kind = "own";         ///< own | vllm | sglang
-  std::vector<std::string> servers; ///< one per device that generates
-  std::string server_command;       ///< "": the servers run already
-  AgentSettings agents;             ///< the section of that name
+  std::string kind = "own";            ///< own | vllm | sglang
+  std::vector<std::string> servers;    ///< one per device that generates
+  std::string server_command;          ///< "": the servers run already
+  std::string weights_over = "memory"; ///< memory | tcp
+  AgentSettings agents;                ///< the section of that name
   bool is_own() const {
     return kind == "own";
   }

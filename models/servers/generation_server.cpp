@@ -142,8 +142,15 @@ net::HttpLimits GenerationServer::answer_limits(const std::string& route,
 }
 
 std::string GenerationServer::ask(const net::HttpCall& call,
-                                  const RunContext& context) {
-  auto reply = http_.send(call, answer_limits(call.target, context, 1));
+                                  const RunContext& context,
+                                  const std::function<void()>& watch) {
+  auto limits = answer_limits(call.target, context, 1);
+  if (watch)
+    limits.on_silence = [&, look = limits.on_silence] {
+      look();
+      watch();
+    };
+  auto reply = http_.send(call, limits);
   require_answer(reply, call.target, context);
   return std::move(reply.body);
 }

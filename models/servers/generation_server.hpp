@@ -14,10 +14,12 @@
 #include "models/servers/server_process.hpp"
 #include "models/servers/server_request.hpp"
 #include "net/child_programs/http_client.hpp"
+#include "net/transport/byte_offer.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,8 @@ struct ServerSpec {
   HttpUrl url;
   std::size_t connections = 64;  ///< requests in flight
   std::filesystem::path weights; ///< folder that SGLang reads weights from
+  /// How vLLM reads weights over TCP; {}: in our memory.
+  std::optional<net::ByteOfferSpec> offer = {};
 };
 
 class GenerationServer {
@@ -76,8 +80,10 @@ public:
                        const RunContext& context, const OnAnswer& on_answer);
 
 protected:
-  /// Returns the body of the answer. Throws what a failed request means.
-  std::string ask(const net::HttpCall& call, const RunContext& context);
+  /// Returns the body of the answer. Throws what a failed request means, and
+  /// what `watch` does, which is called now and then while none comes.
+  std::string ask(const net::HttpCall& call, const RunContext& context,
+                  const std::function<void()>& watch = {});
   /// Returns whether it did what it was asked, which is in vain if it has died;
   /// waits for half a minute at most.
   bool ask_in_vain(const net::HttpCall& call, const RunContext& context);

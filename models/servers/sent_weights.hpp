@@ -1,6 +1,6 @@
 // A whole model, or its adapters, in a memory file that servers on this host
 // may read: a safetensors file by the names of the checkpoint (or PEFT's), with
-// a checksum per tensor beside it. A copy, so that families whose files store
+// a sum per tensor beside it. A copy, so that families whose files store
 // matrices in another form need no case of their own, and so that training may
 // go on while a server still reads.
 #pragma once
@@ -42,7 +42,9 @@ public:
   std::optional<double> adapter_scale() const {
     return adapter_scale_;
   }
-  /// Returns the bytes of all tensors.
+  /// Returns the content of the file, which lasts until the next `take`.
+  std::span<const std::byte> bytes() const;
+  /// Returns the number of bytes of all tensors.
   std::uint64_t num_bytes() const {
     return num_bytes_;
   }

@@ -41,7 +41,17 @@ struct SentTensor {
   std::string dtype; ///< as safetensors files name it
   std::vector<std::int64_t> shape;
   std::uint64_t offset = 0;
-  std::string sha256;
+  std::string sum; ///< models/servers/tensor_sum.hpp
+};
+
+/// The port where a server that cannot read our memory reads the file
+/// (net/transport/byte_offer.hpp).
+struct SentOverTcp {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string token;
+  std::string certificate;     ///< PEM that it must see; empty: not encrypted
+  std::uint64_t num_bytes = 0; ///< of the file
 };
 
 } // namespace troupe::models

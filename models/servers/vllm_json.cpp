@@ -69,16 +69,23 @@ std::string score_body(std::span<const std::int32_t> ids) {
 
 std::string update_body(const std::string& path,
                         std::span<const SentTensor> tensors,
-                        std::optional<double> adapter_scale) {
+                        std::optional<double> adapter_scale,
+                        const std::optional<SentOverTcp>& tcp) {
   Json listed = Json::array();
   for (const auto& tensor : tensors)
     listed.push_back(
-      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sha256});
+      {tensor.name, tensor.dtype, tensor.shape, tensor.offset, tensor.sum});
   Json info = {{"path", path},
                {"tensors", std::move(listed)},
                {"kind", adapter_scale ? "adapters" : "whole"}};
   if (adapter_scale)
     info["scale"] = *adapter_scale;
+  if (tcp)
+    info["tcp"] = {{"host", tcp->host},
+                   {"port", tcp->port},
+                   {"token", tcp->token},
+                   {"certificate", tcp->certificate},
+                   {"bytes", tcp->num_bytes}};
   return Json{{"update_info", std::move(info)}}.dump();
 }
 

@@ -22,10 +22,11 @@ std::string generate_body(const ServerRequest& request,
 /// Returns the body that asks for the log-probabilities of `ids` alone.
 std::string score_body(std::span<const std::int32_t> ids);
 /// Returns the body of POST /update_weights: a whole model, or adapters with
-/// the factor of their products.
+/// the factor of their products. The file is read over TCP if that is given.
 std::string update_body(const std::string& path,
                         std::span<const SentTensor> tensors,
-                        std::optional<double> adapter_scale = {});
+                        std::optional<double> adapter_scale = {},
+                        const std::optional<SentOverTcp>& tcp = {});
 /// Returns the body of POST /finish_weight_update.
 std::string finish_body(const std::string& version);
 

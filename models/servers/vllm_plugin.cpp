@@ -29,6 +29,7 @@ void write_vllm_plugin(const std::filesystem::path& folder) {
                         .cause = ""});
   write_plugin_file(folder / "troupe_vllm.py", vllm_plugin_source());
   write_plugin_file(folder / "troupe_adapters.py", vllm_adapters_source());
+  write_plugin_file(folder / "troupe_transfer.py", vllm_transfer_source());
   write_plugin_file(about / "METADATA",
                     "Metadata-Version: 2.1\nName: troupe-vllm\nVersion: 1\n");
   write_plugin_file(about / "entry_points.txt",

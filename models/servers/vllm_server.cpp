@@ -2,7 +2,16 @@
 
 #include "models/servers/vllm_json.hpp"
 
+#include <utility>
+
 namespace troupe::models {
+
+VllmServer::VllmServer(ServerSpec spec)
+  : GenerationServer(spec),
+    offer_(std::move(spec.offer)) {
+  if (offer_)
+    offer_->who = "weights for " + name();
+}
 
 void VllmServer::prepare(const RunContext& context) {
   // one that runs already may have been made ready by an earlier run
@@ -36,11 +45,42 @@ void VllmServer::give_up_update(const RunContext& context) {
               context);
 }
 
-void VllmServer::send(const SentWeights& weights, const RunContext& context) {
+void VllmServer::send_tensors(const SentWeights& weights,
+                              const RunContext& context) {
+  if (offer_)
+    return send_over_tcp(weights, context);
   ask({.target = "/update_weights",
        .body = vllm::update_body(weights.path(), weights.tensors(),
                                  weights.adapter_scale())},
       context);
+}
+
+/// Offers the file for as long as the server takes it. A reader's failure is
+/// the cause of what the server then says; one that hangs does not say it.
+void VllmServer::send_over_tcp(const SentWeights& weights,
+                               const RunContext& context) {
+  const net::ByteOffer offer(*offer_, weights.bytes());
+  const SentOverTcp tcp{.host = offer_->where.address,
+                        .port = offer.port(),
+                        .token = offer.token(),
+                        .certificate = offer.certificate(),
+                        .num_bytes = weights.bytes().size()};
+  try {
+    ask({.target = "/update_weights",
+         .body = vllm::update_body("", weights.tensors(),
+                                   weights.adapter_scale(), tcp)},
+        context, [&] {
+          if (const auto failed = offer.failure())
+            throw FailureError(*failed);
+        });
+  } catch (const FailureError& error) {
+    auto failure = error.failure();
+    const auto first = offer.failure();
+    if (!first || failure.who == first->who)
+      throw;
+    failure.cause = to_string(*first);
+    throw FailureError(failure);
+  }
 }
 
 void VllmServer::take_weights(const SentWeights& weights,
@@ -49,8 +89,8 @@ void VllmServer::take_weights(const SentWeights& weights,
                               const RunContext& context) {
   open_update(context);
   if (base != nullptr)
-    send(*base, context);
-  send(weights, context);
+    send_tensors(*base, context);
+  send_tensors(weights, context);
   ask({.target = "/finish_weight_update", .body = vllm::finish_body(version)},
       context);
   require_version(vllm::read_version(

@@ -1,6 +1,6 @@
 // A vLLM server: its routes of reinforcement learning (VLLM_SERVER_DEV_MODE),
-// with the weights taken by our plugin (models/servers/vllm_plugin.hpp), which
-// leaves the old ones on any mistake.
+// with the weights taken by our plugin (models/servers/vllm_plugin.hpp) from
+// our memory or over TCP. It leaves the old ones on any mistake.
 #pragma once
 
 #include "models/servers/generation_server.hpp"
@@ -9,7 +9,7 @@ namespace troupe::models {
 
 class VllmServer final : public GenerationServer {
 public:
-  using GenerationServer::GenerationServer;
+  explicit VllmServer(ServerSpec spec);
 
 private:
   void prepare(const RunContext& context) override;
@@ -28,7 +28,10 @@ private:
               std::span<const std::int32_t> ids) const override;
 
   void open_update(const RunContext& context);
-  void send(const SentWeights& weights, const RunContext& context);
+  void send_tensors(const SentWeights& weights, const RunContext& context);
+  void send_over_tcp(const SentWeights& weights, const RunContext& context);
+
+  std::optional<net::ByteOfferSpec> offer_; ///< {}: it reads our memory
 };
 
 } // namespace troupe::models

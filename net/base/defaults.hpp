@@ -24,6 +24,10 @@ inline constexpr std::chrono::seconds kGreetWithin{5};
 /// that silent strangers delay a member of the run by seconds only.
 inline constexpr std::chrono::seconds kYieldAfter{1};
 
+/// Readers of the bytes that one process offers: the ranks of a server, of
+/// which none has as many.
+inline constexpr std::uint32_t kMaxOfferReaders = 1024;
+
 /// Size of the pieces in which weights are pulled, so that rows on the same
 /// connection need not wait for gigabytes.
 inline constexpr std::uint64_t kMemoryChunkBytes = 8u << 20;

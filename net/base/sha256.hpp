@@ -1,5 +1,5 @@
-// SHA-256 as other programs write it: the sum of a tensor that a server of
-// another program takes from our memory, and of a file that was fetched.
+// SHA-256 as other programs write it: the sum of a file that was fetched, which
+// its address may name.
 #pragma once
 
 #include <cstddef>

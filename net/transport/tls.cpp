@@ -98,7 +98,13 @@ std::string make_run_certificate() {
   return {text, static_cast<std::size_t>(size)};
 }
 
-TlsContext::TlsContext(const std::string& pem)
+std::string certificate_of(const std::string& pem) {
+  const auto begin = pem.find("-----BEGIN CERTIFICATE-----");
+  TROUPE_CHECK(begin != pem.npos, "a text without a certificate");
+  return pem.substr(begin);
+}
+
+TlsContext::TlsContext(const std::string& pem, TlsPeers peers)
   : context_(SSL_CTX_new(TLS_method()), &SSL_CTX_free) {
   SSL_CTX* context = context_.get();
   check_tls(context != nullptr, "a TLS context");
@@ -119,7 +125,10 @@ TlsContext::TlsContext(const std::string& pem)
       && SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1
       && SSL_CTX_set_num_tickets(context, 0) == 1,
     "TLS 1.3");
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+  SSL_CTX_set_verify(context,
+                     peers == TlsPeers::anybody
+                       ? SSL_VERIFY_NONE
+                       : SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                      nullptr);
   SSL_CTX_set_max_cert_list(context, kMaxHelloBytes);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);

@@ -20,12 +20,19 @@ namespace troupe::net {
 
 /// Returns a new key (P-256) and its self-signed certificate, as PEM.
 std::string make_run_certificate();
+/// Returns the certificate alone, which is no secret.
+std::string certificate_of(const std::string& pem);
+
+/// Who may connect: those that show the same certificate, or anybody who
+/// expects it. The latter show by other means who they are.
+enum class TlsPeers : std::uint8_t { members, anybody };
 
 class TlsContext {
 public:
   /// Reads the blocks of `make_run_certificate` from a text with anything
   /// around them. Throws FailureError (bad_input) if they are incomplete.
-  explicit TlsContext(const std::string& pem);
+  explicit TlsContext(const std::string& pem,
+                      TlsPeers peers = TlsPeers::members);
 
   ssl_ctx_st* get() const noexcept {
     return context_.get();

@@ -2,8 +2,8 @@
 // too.
 #include "config/base/error.hpp"
 #include "config/base/host_port.hpp"
-#include "runtime/base/listen_ports.hpp"
-#include "runtime/base/own_address.hpp"
+#include "config/base/listen_ports.hpp"
+#include "config/base/own_address.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/launch/stop_signals.hpp"
 #include "runtime/session/worker.hpp"

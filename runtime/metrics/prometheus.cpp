@@ -2,8 +2,8 @@
 
 #include "config/base/clock.hpp"
 #include "config/base/host_port.hpp"
+#include "config/base/own_address.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/own_address.hpp"
 
 #include <fmt/format.h>
 

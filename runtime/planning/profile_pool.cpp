@@ -1,8 +1,8 @@
 #include "runtime/planning/profile_pool.hpp"
 
 #include "config/base/clock.hpp"
+#include "config/base/random_hex.hpp"
 #include "models/kernels/threads.hpp"
-#include "runtime/base/random_hex.hpp"
 #include "runtime/launch/launcher.hpp"
 
 #include <fmt/format.h>

@@ -2,11 +2,11 @@
 
 #include "config/base/defaults.hpp"
 #include "config/base/error.hpp"
+#include "config/base/own_address.hpp"
 #include "net/base/gpus.hpp"
 #include "plans/check/plan_check.hpp"
 #include "plans/presets/presets.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/own_address.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/launch_command.hpp"
 #include "runtime/planner/user_plan.hpp"

@@ -1,7 +1,7 @@
 #include "runtime/run_folder/agents_token.hpp"
 
 #include "config/base/atomic_file.hpp"
-#include "runtime/base/random_hex.hpp"
+#include "config/base/random_hex.hpp"
 
 #include <fstream>
 

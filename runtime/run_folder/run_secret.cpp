@@ -3,8 +3,8 @@
 #include "config/base/atomic_file.hpp"
 #include "config/base/defaults.hpp"
 #include "config/base/error.hpp"
+#include "config/base/random_hex.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/random_hex.hpp"
 
 #include <iostream>
 #include <iterator>

@@ -3,8 +3,8 @@
 #include "actors/checkpoint/snapshot_record.hpp"
 #include "config/base/defaults.hpp"
 #include "config/base/log.hpp"
+#include "config/base/random_hex.hpp"
 #include "config/trace/trace.hpp"
-#include "runtime/base/random_hex.hpp"
 #include "runtime/run_folder/agents_token.hpp"
 
 #include <fmt/format.h>

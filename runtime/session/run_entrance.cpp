@@ -1,8 +1,9 @@
 #include "runtime/session/run_entrance.hpp"
 
 #include "config/base/atomic_file.hpp"
-#include "runtime/base/listen_ports.hpp"
-#include "runtime/base/own_address.hpp"
+#include "config/base/listen_ports.hpp"
+#include "config/base/own_address.hpp"
+#include "runtime/base/master_bind.hpp"
 #include "runtime/session/session_setup.hpp"
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include "actors/membership/heartbeat_actor.hpp"
 #include "actors/membership/join_actor.hpp"
 #include "config/base/error.hpp"
-#include "runtime/base/listen_ports.hpp"
+#include "config/base/listen_ports.hpp"
 #include "runtime/run_folder/run_secret.hpp"
 #include "runtime/session/run_basis.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/base/error.hpp"
-#include "runtime/base/listen_ports.hpp"
+#include "config/base/listen_ports.hpp"
 
 #include <cstdint>
 #include <filesystem>

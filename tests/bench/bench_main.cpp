@@ -35,7 +35,7 @@ const std::vector<Benchmark>& benchmarks() {
      &bench_scale},
     {"search", "seconds of plan searches for 8 to 1,024 devices",
      &bench_search},
-    {"server", "rate of the copy that a server reads beside memcpy",
+    {"server", "rates of both routes of weights to a server, beside memcpy",
      &bench_server},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
     {"trace", "nanoseconds of an event, share of a step", &bench_trace},

@@ -1,11 +1,15 @@
 """Servers that generate (rollout.engine): GRPO over stand-ins that speak vLLM's or
 SGLang's routes and compute a true model, what they do wrong, and their death."""
+import contextlib
 import json
 import shutil
+import socket
+import subprocess
 import sys
 import unittest
+import urllib.request
 
-from support import Case, SOURCE, read_rows
+from support import Case, SOURCE, read_rows, until
 
 STAND_IN = SOURCE / "tests/support/vllm_stand_in.py"
 SGLANG = SOURCE / "tests/support/sglang_stand_in.py"
@@ -271,6 +275,75 @@ class Engines(Case):
         done = self.troupe(*self.grpo("rollout.server_command=x", server=False),
                            code=2)
         self.assertIn("rollout.engine", done.stderr)
+
+    @contextlib.contextmanager
+    def running_server(self):
+        """The address of a stand-in that runs already."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        address = f"http://127.0.0.1:{port}"
+
+        def healthy():
+            try:
+                return urllib.request.urlopen(address + "/health", timeout=5)
+            except OSError:
+                return None
+
+        with subprocess.Popen(
+                [sys.executable, "-B", STAND_IN, "--model",
+                 self.folder / "data/base", "--port", str(port)]) as server:
+            try:
+                until(healthy, "the server's answer").close()
+                yield address
+            finally:
+                server.kill()
+
+    def test_weights_over_tcp_give_the_tokens_that_memory_gives(self):
+        tcp = "rollout.weights_over=tcp"
+        self.troupe(*self.grpo(*ONE_DEVICE, "run.name=memory"))
+        self.troupe(*self.grpo(*ONE_DEVICE, tcp, "run.name=started"))
+        with self.running_server() as address:
+            self.troupe(*self.grpo(*ONE_DEVICE, tcp, "run.name=named",
+                                   "rollout.engine=vllm",
+                                   f"rollout.servers=['{address}']", server=False))
+        expected = read_rows(self.run_folder("memory") / "samples.jsonl")
+        size = self.metrics("memory")[2]["rollout/engine_update_gb"]
+        for name in ("started", "named"):
+            self.assertEqual(read_rows(self.run_folder(name) / "samples.jsonl"),
+                             expected, name)
+            line = self.metrics(name)[2]
+            self.assertEqual(line["rollout/engine_update_gb"], size)
+            self.assertGreater(line["rollout/engine_update_gb_per_s"], 0)
+            spans = [s for s in self.slices(name) if s["name"] == "take weights"]
+            self.assertEqual([s["step"] for s in spans], [0, 1])
+            for span in spans:
+                self.assertAlmostEqual(span["amount"] / 1e9, size, delta=1e-3 * size)
+
+    def test_ranks_of_a_tensor_parallel_server_read_over_tcp(self):
+        self.troupe(*self.grpo(
+            f"plan={TENSOR}", "data.batch_size=4", "cluster.devices_per_node=2",
+            "cluster.workers_per_node=2", "rollout.weights_over=tcp"))
+        self.assertLess(self.metrics("grpo")[2]["rollout/engine_logprob_gap"], 1e-4)
+
+    def test_a_server_that_dies_reading_is_started_again(self):
+        self.faulty("die_reading", "rollout.weights_over=tcp", code=0)
+        lines = self.metrics("grpo")
+        self.assertEqual(
+            [lines[step]["rollout/engine_restarts"] for step in (1, 2)], [1, 0])
+
+    def test_a_reading_that_fails_ends_the_run_by_name(self):
+        for fault, over, words in (
+                ("wrong_sum", "memory", ["/update_weights", "its checksum differs"]),
+                ("wrong_sum", "tcp", ["/update_weights", "its checksum differs"]),
+                ("wrong_token", "tcp", ["wrong token", "ended after 0 of"]),
+                ("stop_reading", "tcp", ["told to stop reading"])):
+            name = f"{fault}_{over}"
+            done = self.faulty(fault, f"run.name={name}",
+                               f"rollout.weights_over={over}")
+            for word in words:
+                self.assertIn(word, done.stderr + done.stdout + "".join(
+                    log.read_text() for log in
+                    (self.run_folder(name) / "logs").glob("*")), name)
 
 
 if __name__ == "__main__":

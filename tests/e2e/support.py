@@ -46,6 +46,20 @@ def until(condition, what, seconds=DEADLINE_S):
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
+def with_numpy():
+    """The folder of a python3 that has numpy, or None."""
+    venvs = [os.environ.get("TROUPE_TRACKERS", SOURCE / ".deps/trackers"),
+             SOURCE / ".deps/golden"]
+    for folder in [pathlib.Path(venv) / "bin" for venv in venvs] + [
+            pathlib.Path(shutil.which("python3")).parent]:
+        found = subprocess.run([folder / "python3", "-c", "import numpy"],
+                               capture_output=True) if (
+                                   folder / "python3").exists() else None
+        if found and found.returncode == 0:
+            return folder
+    return None
+
+
 def read_rows(file):
     with open(file, encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

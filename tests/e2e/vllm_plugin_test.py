@@ -1,7 +1,6 @@
 """Our plugin for vLLM, which this test gives the few names of torch and vLLM that
 it uses: which tensors an update may and must have, and what it refuses. With the
 real ones it runs in tests/soak/real_vllm.py."""
-import hashlib
 import importlib.util
 import json
 import math
@@ -11,6 +10,8 @@ import sys
 import tempfile
 import types
 import unittest
+
+from vllm_transfer_test import Offer, load_transfer, tensor_sum
 
 PLUGIN = (pathlib.Path(__file__).resolve().parents[2]
           / "models/servers/vllm_plugin/troupe_vllm.py")
@@ -110,7 +111,9 @@ def load_plugin():
     sys.path.insert(0, str(PLUGIN.parent))
     spec = importlib.util.spec_from_file_location("troupe_vllm", PLUGIN)
     plugin = importlib.util.module_from_spec(spec)
+    load_transfer()
     spec.loader.exec_module(plugin)
+    plugin.tensor_sum = tensor_sum  # without NumPy
     return plugin, loaded
 
 
@@ -136,6 +139,8 @@ class Plugin(unittest.TestCase):
         engine.model_config = types.SimpleNamespace(
             model=str(self.path),
             hf_text_config=types.SimpleNamespace(tie_word_embeddings=tied))
+        engine.parallel_config = types.SimpleNamespace(
+            rank=1, world_size=2, data_parallel_index=2)
         self.parts = [Embedding(), Head()]
         engine.model = types.SimpleNamespace(
             modules=lambda: self.parts, load_weights=self.load)
@@ -154,7 +159,7 @@ class Plugin(unittest.TestCase):
         for i, (name, shape) in enumerate(tensors.items()):
             data = bytes([i]) * (4 * math.prod(shape))
             listed.append([name, "F32", shape, len(memory),
-                           hashlib.sha256(data).hexdigest()])
+                           tensor_sum(data)])
             memory += data
         file = self.path / f"memory_{len(list(self.path.iterdir()))}"
         file.write_bytes(memory[:-1] + b"!" if damage else memory)
@@ -311,6 +316,53 @@ class Plugin(unittest.TestCase):
                 ("model.norm.weight", "model.language_model.norm.weight")):
             engine = self.engine({stored: [4]})
             self.assertEqual(self.update(engine, {sent: [4]}), [stored])
+
+    def over_tcp(self, engine, **fault):
+        """Makes the engine's next update read the file over TCP; the offer."""
+        by_memory, offers = engine.update_weights, []
+
+        def update(info):
+            with Offer(pathlib.Path(info["path"]).read_bytes(), **fault) as offer:
+                offers.append(offer)
+                by_memory(info | {"path": "", "tcp": offer.tcp})
+
+        engine.update_weights = update
+        return offers
+
+    def test_an_update_over_tcp_is_that_of_memory(self):
+        whole = {f"model.layers.{i}.mlp.up_proj.weight": [1 + i % 3, 4096]
+                 for i in range(50)}
+        engine = self.engine(whole)
+        offers = self.over_tcp(engine)
+        self.assertEqual(self.update(engine, whole), list(whole))
+        for i, (name, tensor) in enumerate(self.loaded):
+            self.assertEqual(bytes(tensor.bytes), bytes([i]) * tensor.nbytes, name)
+        # the rank among all of the server
+        self.assertEqual(offers[0].greeting, offers[0].tcp["token"] + "00000005")
+
+    def test_a_mistake_over_tcp_is_named_and_ends_the_reading(self):
+        whole = {f"model.layers.{i}.mlp.up_proj.weight": [4, 4096] for i in range(50)}
+        engine = self.engine(whole)
+        self.over_tcp(engine)
+        for sent, damage, words in (
+                (whole | {"model.layers.7.mlp.up_proj.weight": [9, 9]}, True,
+                 "layers.7.*: its shape"),
+                (whole, True, "layers.49.*: its checksum")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.update(engine, sent, damage)
+            self.assertEqual(self.loaded, [])
+
+    def test_a_reading_that_ends_too_early_loads_nothing(self):
+        whole = {"model.norm.weight": [4096], "lm_head.weight": [3, 4096]}
+        engine = self.engine(whole)
+        self.over_tcp(engine, most=20_000)
+        with self.assertRaisesRegex(ValueError, "ended after 20000 of 65536 bytes"):
+            self.update(engine, whole)
+        self.assertEqual(self.loaded, [])
+
+    def test_a_file_of_another_host_is_refused_with_what_to_set(self):
+        with self.assertRaisesRegex(ValueError, "rollout.weights_over: tcp"):
+            self.engine({}).update_weights({"path": "/proc/0/fd/3", "tensors": []})
 
 
 if __name__ == "__main__":

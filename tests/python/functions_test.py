@@ -1,31 +1,14 @@
 """Workflow files whose functions are Python: the numbers of the C++ program, the
 same ones from any number of processes, and mistakes with their place."""
 import os
-import pathlib
-import shutil
 import subprocess
 import unittest
 
 import package  # noqa: F401
-from support import BUILD, SOURCE, Case, read_rows, without_times
+from support import (
+    BUILD, SOURCE, Case, read_rows, with_numpy, without_times)
 
 EXAMPLE = SOURCE / "examples/best_of_n"
-
-
-def with_numpy():
-    """The folder of a python3 that has numpy, or None."""
-    venvs = [os.environ.get("TROUPE_TRACKERS", SOURCE / ".deps/trackers"),
-             SOURCE / ".deps/golden"]
-    for folder in [pathlib.Path(venv) / "bin" for venv in venvs] + [
-            pathlib.Path(shutil.which("python3")).parent]:
-        found = subprocess.run([folder / "python3", "-c", "import numpy"],
-                               capture_output=True) if (
-                                   folder / "python3").exists() else None
-        if found and found.returncode == 0:
-            return folder
-    return None
-
-
 NUMPY = with_numpy()
 WORKFLOW = """
 settings: [rollout, updates]

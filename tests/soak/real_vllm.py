@@ -102,6 +102,10 @@ class RealVllm(Case):
              self.run_folder("tensor").glob("servers/*/server.log")], ["0"])
         self.check(self.metrics("tensor"))
 
+    def test_weights_go_over_tcp(self):
+        self.troupe(*self.grpo("rollout.weights_over=tcp"), seconds=STARTS_WITHIN_S)
+        self.check(self.metrics("grpo"))
+
     def test_a_killed_server_is_started_again(self):
         before = self.shared_memory()
         run = self.start(*self.grpo("run.steps=30"))

@@ -6,13 +6,13 @@ usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
 Says how many tensor-parallel ranks it was asked for, and computes as one.
 Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
 the weights that it was given, and checks those weights as our plugin does. The
-environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update and
-drop_tensor at the first update, drop_adapter (the last of a file), old_adapters (where
-they come alone), left_open (paused in an update, as an earlier run left it),
-old_weights, wrong_logprobs, wrong_version, no_version, slow; at the NUMBERth
-generation die_at, error_then_die_at (an error, and the end later) and sick_at (errors
-from then on, though it lives), mute_at (the same, and this one is never answered)."""
-import hashlib
+environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update, drop_tensor,
+wrong_sum, wrong_token and stop_reading at the first update, die_reading once,
+drop_adapter (the last of a file), old_adapters (where they come alone), left_open
+(paused in an update, as an earlier run left it), old_weights, wrong_logprobs,
+wrong_version, no_version, slow; at the NUMBERth generation die_at, error_then_die_at
+(an error, and the end later) and sick_at (errors from then on, though it lives),
+mute_at (the same, and this one is never answered)."""
 import http.server
 import json
 import math
@@ -25,7 +25,12 @@ import sys
 import threading
 import time
 
+from offered_bytes import read_offer
 from stand_in_adapters import SentAdapters
+from tensor_sum import tensor_sum
+
+OPTIONS = dict(zip(sys.argv[1:], sys.argv[2:]))
+RANKS = int(OPTIONS.get("--tensor-parallel-size", OPTIONS.get("--tp-size", 1)))
 
 
 def stored_tensors(file):
@@ -194,18 +199,38 @@ class Server:
             if self.fault == "drop_adapter":
                 info["tensors"].pop()
             into, shapes = self.adapters.take(info, shapes, bool(self.update))
-        with open(info["path"], "rb") as file:
-            memory = file.read()
-        for name, dtype, shape, offset, sha256 in info["tensors"]:
+        memory = self.sent_file(info)
+        for name, dtype, shape, offset, sent_sum in info["tensors"]:
             size = 4 * math.prod(shape)
             data = memory[offset:offset + size]
             if shapes.get(name) != shape or dtype != "F32":
                 raise ValueError(f"{name}: its shape is {shape}")
-            if hashlib.sha256(data).hexdigest() != sha256:
+            if tensor_sum(data) != sent_sum:
                 raise ValueError(f"{name}: its checksum differs")
             into[name] = (shape, data)
         if self.fault == "drop_tensor" and self.num_updates == 1:
             self.update.popitem()
+
+    def sent_file(self, info):
+        """The file of an update; over TCP each rank reads it."""
+        if self.fault == "die_reading" and self.count() == self.fault_at:
+            read_offer(info["tcp"], 0, most=1000)
+            os._exit(9)
+        first = self.num_updates == 1
+        if first and self.fault == "wrong_token":
+            info["tcp"]["token"] = "0" * len(info["tcp"]["token"])
+        if first and self.fault == "stop_reading":
+            read_offer(info["tcp"], 0, most=1000)
+            raise ValueError("told to stop reading")
+        if tcp := info.get("tcp"):
+            memory, *others = [read_offer(tcp, rank) for rank in range(RANKS)]
+            if others and others != [memory] * len(others):
+                raise ValueError("the ranks read different bytes")
+        else:
+            memory = pathlib.Path(info["path"]).read_bytes()
+        if first and self.fault == "wrong_sum":
+            memory = memory[:-1] + bytes([memory[-1] ^ 1])
+        return memory
 
     def finish_weight_update(self, body):
         if self.update is None:
@@ -361,13 +386,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def serve(handler, make_state):
-    options = dict(zip(sys.argv[1:], sys.argv[2:]))
-    tp = options.get("--tensor-parallel-size", options.get("--tp-size", "1"))
-    print(tp, "tensor-parallel ranks", flush=True)
+    print(RANKS, "tensor-parallel ranks", flush=True)
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", int(options["--port"])), handler)
+        ("127.0.0.1", int(OPTIONS["--port"])), handler)
     server.daemon_threads = True
-    server.state = make_state(options)
+    server.state = make_state(OPTIONS)
     server.serve_forever()
 
 

@@ -2,17 +2,15 @@
 
 Troupe writes this file, with the metadata that vLLM finds plugins by, into a
 folder of the run and puts that into PYTHONPATH of the servers it starts. An
-update names, for each tensor, its place in the memory file and its SHA-256; the
-model is touched only after every tensor has been found, has the shape of the
-checkpoint and the sum that Troupe took of it. So a mistake names the tensor and
-leaves the old weights serving.
+update names, for each tensor, its place in the memory file, which is read here or
+over TCP (troupe_transfer.py), and its sum; the model is touched only after every
+tensor has been found, has the shape of the checkpoint and the sum that Troupe took
+of it. So a mistake names the tensor and leaves the old weights serving.
 
 A model that is trained by adapters comes once, with them; then they come alone
 (troupe_adapters.py)."""
 import glob
-import hashlib
 import json
-import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from vllm.distributed.weight_transfer.base import (
     WeightTransferEngine, WeightTransferInitInfo, WeightTransferUpdateInfo)
 
 from troupe_adapters import Adapters, torch_sum
+from troupe_transfer import opened, tensor_sum
 
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
@@ -34,9 +33,10 @@ class Init(WeightTransferInitInfo):
 @dataclass
 class Update(WeightTransferUpdateInfo):
     path: str = ""                                # of the memory file
-    tensors: list = field(default_factory=list)   # [name, dtype, shape, offset, sha256]
+    tensors: list = field(default_factory=list)   # [name, dtype, shape, offset, sum]
     kind: str = "whole"                           # or "adapters", of a whole model
     scale: float = 0                              # of the adapters' product
+    tcp: dict = field(default_factory=dict)       # where it is read instead, if not empty
 
 
 def checkpoint_shapes(folder):
@@ -108,7 +108,7 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
         self.forget()
 
     def forget(self):
-        self.tensors, self.maps = {}, []
+        self.tensors = {}
 
     def start_weight_update(self):
         self.forget()
@@ -125,18 +125,21 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
                 {name: shape for name, _, shape, *_ in update_info.tensors},
                 update_info.scale, self.stored,
                 lambda name: stored_name(name, self.stored), bool(self.tensors))
-        with open(update_info.path, "rb") as file:
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.maps.append(memory)
-        with memoryview(memory) as whole, ThreadPoolExecutor(
-                len(os.sched_getaffinity(0))) as pool:
-            # sums take most of the time, and no lock of Python's; of several
-            # mistakes the first is thrown
+        first_offset = update_info.tensors[0][3] if update_info.tensors else 0
+        tcp = update_info.tcp and update_info.tcp | {"rank": self.rank()}
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, opened(
+                update_info.path, tcp, first_offset) as file:
+            # of several mistakes the first is thrown, and ends the reading
             for name, tensor in pool.map(
-                    lambda sent: self.received(whole, *sent), update_info.tensors):
+                    lambda sent: self.received(file, *sent), update_info.tensors):
                 into[name] = tensor
 
-    def received(self, memory, name, dtype, shape, offset, sha256):
+    def rank(self):
+        """The number of this process among those of the server."""
+        config = self.parallel_config
+        return config.data_parallel_index * config.world_size + config.rank
+
+    def received(self, file, name, dtype, shape, offset, sent_sum):
         """A tensor of the memory file by its name in the checkpoint."""
         name = stored_name(name, self.stored)
         wanted = self.adapters.shapes.get(name, self.stored.get(name))
@@ -144,9 +147,8 @@ class ShmEngine(WeightTransferEngine[Init, Update]):
             raise ValueError(f"{name}: its shape is {shape}, the server's is {wanted}")
         tensor = torch.empty(shape, dtype=DTYPES[dtype])
         copy = memoryview(tensor.view(-1).view(torch.uint8).numpy())
-        with memory[offset:offset + tensor.nbytes] as sent:
-            copy[:] = sent
-        if hashlib.sha256(copy).hexdigest() != sha256:
+        file.read_into(offset, copy)
+        if tensor_sum(copy) != sent_sum:
             raise ValueError(f"{name}: its checksum differs")
         return name, tensor
 

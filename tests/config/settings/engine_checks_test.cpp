@@ -42,6 +42,17 @@ TEST(EngineChecks, AServerIsNamedOrStartedNotBoth) {
               HasSubstr("sglang.launch_server"));
 }
 
+TEST(EngineChecks, WeightsGoOverTcpToVllm) {
+  const std::string command = "rollout.server_command=serve";
+  EXPECT_EQ(engine_error({command, "rollout.weights_over=tcp"}), "no error");
+  EXPECT_THAT(engine_error({command, "rollout.weights_over=udp"}),
+              HasSubstr("rollout.weights_over: expected one of memory or tcp"));
+  EXPECT_THAT(engine_error(
+                {command, "rollout.weights_over=tcp", "rollout.engine=sglang"}),
+              HasSubstr("rollout.weights_over: expected rollout.engine to be "
+                        "vllm"));
+}
+
 TEST(EngineChecks, LogprobsAreThoseThatTrainingComparesWith) {
   const std::string command = "rollout.server_command=serve";
   EXPECT_THAT(engine_error({command, "rollout.temperature=0.7"}),

@@ -216,7 +216,7 @@ TEST(Settings, TheDocumentedBlockParses) {
     "models.ROLE.optimizer.router_bias_rate",
     "models.ROLE.optimizer.router_aux_loss_coef",
     "algorithm.dynamic_sampling.rounds", "rollout.engine", "rollout.servers",
-    "rollout.server_command",
+    "rollout.server_command", "rollout.weights_over",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

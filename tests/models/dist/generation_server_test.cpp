@@ -10,7 +10,10 @@
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 
 namespace troupe::models {
 namespace {
@@ -28,7 +31,9 @@ protected:
   }
   /// Returns a server that somebody else started, with this fault.
   std::unique_ptr<GenerationServer> others(const std::string& fault) {
-    auto spec = vllm_stand_in(folder.path(), fault);
+    return others(vllm_stand_in(folder.path(), fault));
+  }
+  std::unique_ptr<GenerationServer> others(ServerSpec spec) {
     owner = make_server(spec);
     owner->start(context);
     spec.program.argv.clear();
@@ -68,6 +73,57 @@ TEST_F(GenerationServerTest, AnUpdateThatAnEarlierRunLeftOpenIsClosed) {
   server->start(context);
   EXPECT_EQ(failure_of_update(*server, "1"), "");
   EXPECT_EQ(server->score(ids, context).size(), ids.size());
+}
+
+/// Returns a stand-in of two ranks that reads its weights over TCP.
+ServerSpec reads_over_tcp(const std::filesystem::path& folder,
+                          const std::string& fault,
+                          net::OfferWire wire = net::OfferWire::clear) {
+  auto spec = vllm_stand_in(folder, fault);
+  spec.program.argv.insert(spec.program.argv.end(),
+                           {"--tensor-parallel-size", "2"});
+  spec.offer = net::ByteOfferSpec{.who = {}, .wire = wire};
+  return spec;
+}
+
+TEST_F(GenerationServerTest, WeightsOverTcpAreThoseOfMemory) {
+  const auto by_memory = others("");
+  by_memory->start(context);
+  EXPECT_EQ(failure_of_update(*by_memory, "1"), "");
+  const auto expected = by_memory->score(ids, context);
+  for (const auto wire : {net::OfferWire::clear, net::OfferWire::encrypted}) {
+    const auto server = others(reads_over_tcp(folder.path(), "", wire));
+    server->start(context);
+    EXPECT_EQ(failure_of_update(*server, "1"), "");
+    EXPECT_EQ(server->score(ids, context), expected);
+  }
+}
+
+TEST_F(GenerationServerTest, AFailedReadingIsNamedAndLeavesTheOldWeights) {
+  const std::map<std::string, std::string> named{
+    {"wrong_token", "ended after 0 of"},
+    {"stop_reading", "told to stop reading"},
+    {"wrong_sum", "its checksum differs"}};
+  for (const auto& [fault, words] : named) {
+    const auto server = others(reads_over_tcp(folder.path(), fault));
+    server->start(context);
+    const auto before = server->score(ids, context);
+    EXPECT_THAT(failure_of_update(*server, "1"), HasSubstr(words)) << fault;
+    EXPECT_EQ(server->score(ids, context), before) << fault;
+    EXPECT_EQ(failure_of_update(*server, "2"), "") << fault;
+  }
+}
+
+TEST_F(GenerationServerTest, AServerThatDiesWhileItReadsIsLost) {
+  const auto server = others(reads_over_tcp(folder.path(), "die_reading"));
+  server->start(context);
+  try {
+    server->update(weights, "1", context);
+    FAIL() << "nothing was thrown";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::peer_lost);
+    EXPECT_EQ(error.failure().who, server->name());
+  }
 }
 
 TEST_F(GenerationServerTest, AServerWhoseEngineIsDeadIsLost) {

@@ -2,7 +2,7 @@
 #include "models/hf/safetensors.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/servers/sent_weights.hpp"
-#include "net/base/sha256.hpp"
+#include "models/servers/tensor_sum.hpp"
 
 #include "tests/support/models/small_shape.hpp"
 #include <gmock/gmock.h>
@@ -41,8 +41,8 @@ TEST(SentWeights, EachParameterIsInTheFileByItsCheckpointNameAndSum) {
     float first = 0;
     std::memcpy(&first, file.data() + tensor.offset, sizeof first);
     EXPECT_EQ(first, static_cast<float>(parameters.offset(at) + 1));
-    EXPECT_EQ(tensor.sha256, net::sha256_hex(std::as_bytes(
-                               std::span(file).subspan(tensor.offset, size))));
+    EXPECT_EQ(tensor.sum, tensor_sum(std::as_bytes(
+                            std::span(file).subspan(tensor.offset, size))));
     EXPECT_EQ(tensor.shape.size(), shape.vector ? 1U : 2U);
   }
   EXPECT_EQ(weights.num_bytes(), num_bytes);
@@ -59,7 +59,7 @@ TEST(SentWeights, TheFileIsASafetensorsFile) {
   for (const auto& tensor : weights.tensors()) {
     const auto& stored = file.at(tensor.name);
     EXPECT_EQ(stored.shape, tensor.shape);
-    EXPECT_EQ(net::sha256_hex(stored.data), tensor.sha256);
+    EXPECT_EQ(tensor_sum(stored.data), tensor.sum);
   }
 }
 
@@ -96,7 +96,7 @@ TEST(SentWeights, ALaterVersionReplacesTheFirst) {
   weights.take(parameters);
   EXPECT_EQ(weights.path(), path);
   for (std::size_t i = 0; i < before.size(); ++i)
-    EXPECT_NE(weights.tensors()[i].sha256, before[i].sha256);
+    EXPECT_NE(weights.tensors()[i].sum, before[i].sum);
 }
 
 } // namespace

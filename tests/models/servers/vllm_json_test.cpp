@@ -133,6 +133,16 @@ TEST(VllmJson, AnUpdateListsTensorsWithTheirSums) {
   const auto adapters = Json::parse(update_body("/dev/shm/w", tensors, 0.5));
   EXPECT_EQ(adapters.at("update_info").at("kind"), "adapters");
   EXPECT_EQ(adapters.at("update_info").at("scale"), 0.5);
+  EXPECT_EQ(Json::parse(update_body("", tensors, {},
+                                    SentOverTcp{.host = "10.0.0.7",
+                                                .port = 4711,
+                                                .token = "0f",
+                                                .certificate = "",
+                                                .num_bytes = 640})),
+            Json::parse(R"({"update_info":{"path":"","tensors":
+              [["model.norm.weight","F32",[128],64,"ab"]],
+              "tcp":{"host":"10.0.0.7","port":4711,"token":"0f",
+                     "certificate":"","bytes":640},"kind":"whole"}})"));
   EXPECT_EQ(finish_body("2"), R"({"weight_version":"2"})");
   EXPECT_EQ(read_version(R"({"weight_version":"2"})"), "2");
 }

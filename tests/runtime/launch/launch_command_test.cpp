@@ -1,7 +1,6 @@
 // The arguments that start a worker, for each launcher.
 #include "config/base/error.hpp"
 #include "net/child_programs/child_pool.hpp"
-#include "runtime/base/own_address.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/launch_command.hpp"
 #include "runtime/launch/launcher.hpp"
@@ -258,11 +257,6 @@ TEST(LauncherOf, CopiesOfARunThatMpirunStartedAreRefused) {
   ::setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
   EXPECT_EQ(refusal("auto", {}, 1), "");
   ::unsetenv("OMPI_COMM_WORLD_SIZE");
-}
-
-TEST(UserAddress, OfThisHostIsLoopback) {
-  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
-  EXPECT_THROW(address_towards("no-such-host.invalid"), FailureError);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "runtime/base/listen_ports.hpp"
+#include "config/base/listen_ports.hpp"
 
 #include "config/base/error.hpp"
 
@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace troupe::runtime {
+namespace troupe {
 
 ListenPorts listen_ports(const std::string& bind, const std::string& ports) {
   ListenPorts where;
@@ -46,4 +46,4 @@ void listen_on_first_free(const ListenPorts& where, const std::string& who,
      .cause = failure.cause.empty() ? failure.what : failure.cause}};
 }
 
-} // namespace troupe::runtime
+} // namespace troupe

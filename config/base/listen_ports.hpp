@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-namespace troupe::runtime {
+namespace troupe {
 
 struct ListenPorts {
   std::string address = "127.0.0.1"; ///< loopback by default
@@ -25,4 +25,4 @@ ListenPorts listen_ports(const std::string& bind, const std::string& ports);
 void listen_on_first_free(const ListenPorts& where, const std::string& who,
                           const std::function<void(std::uint16_t)>& listen);
 
-} // namespace troupe::runtime
+} // namespace troupe

@@ -1,12 +1,13 @@
-// Secrets and names that cannot be guessed: the run's token, the page's token.
+// Secrets and names that cannot be guessed: the token of a run, of its page, of
+// an update of a server.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-namespace troupe::runtime {
+namespace troupe {
 
 /// Returns `bytes` bytes of the kernel's randomness as hexadecimal text.
 std::string random_hex(std::size_t bytes);
 
-} // namespace troupe::runtime
+} // namespace troupe

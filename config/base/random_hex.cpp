@@ -1,4 +1,4 @@
-#include "runtime/base/random_hex.hpp"
+#include "config/base/random_hex.hpp"
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <vector>
 
-namespace troupe::runtime {
+namespace troupe {
 
 std::string random_hex(std::size_t bytes) {
   std::vector<unsigned char> noise(bytes);
@@ -20,4 +20,4 @@ std::string random_hex(std::size_t bytes) {
   return text;
 }
 
-} // namespace troupe::runtime
+} // namespace troupe

@@ -1,4 +1,4 @@
-#include "runtime/base/own_address.hpp"
+#include "config/base/own_address.hpp"
 
 #include "config/base/error.hpp"
 
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <memory>
 
-namespace troupe::runtime {
+namespace troupe {
 
 namespace {
 
@@ -44,20 +44,6 @@ std::string text_of(const sockaddr* address) {
   return text.data();
 }
 
-/// Returns the address of this host's name. Throws FailureError (io) if that is
-/// a loopback address only.
-std::string address_of_this_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  const Addresses found = addresses_of(name.data());
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next)
-    if (const auto text = text_of(at->ai_addr); !text.starts_with("127."))
-      return text;
-  no_address(std::string("is known to itself as a loopback address only (")
-               + name.data() + ")",
-             "");
-}
-
 } // namespace
 
 bool is_loopback(const std::string& address) {
@@ -85,14 +71,27 @@ std::string address_towards(const std::string& host) {
   return text_of(reinterpret_cast<sockaddr*>(&own));
 }
 
-std::string master_bind(const ClusterSettings& cluster, std::uint32_t nodes) {
-  if (cluster.bind != "auto" || (nodes == 1 && cluster.hosts.empty()))
-    return cluster.bind;
-  std::string own;
-  for (const auto& host : cluster.hosts)
-    if (own = address_towards(host); !is_loopback(own))
-      return own;
-  return own.empty() ? address_of_this_host() : own;
+std::string address_of_this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const Addresses found = addresses_of(name.data());
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next)
+    if (const auto text = text_of(at->ai_addr); !text.starts_with("127."))
+      return text;
+  no_address(std::string("is known to itself as a loopback address only (")
+               + name.data() + ")",
+             "");
 }
 
-} // namespace troupe::runtime
+bool is_other_host(const std::string& host) {
+  if (is_loopback(host))
+    return false;
+  try {
+    const auto there = text_of(addresses_of(host)->ai_addr);
+    return !is_loopback(there) && address_towards(host) != there;
+  } catch (const FailureError&) {
+    return false; // who connects to it says more
+  }
+}
+
+} // namespace troupe
