@@ -24,9 +24,8 @@ namespace {
 using NodeSelf = Self<NodeActor, NodeState>;
 
 void end_node(NodeSelf self, std::optional<Failure> failure) {
-  if (std::exchange(self->state.ended, true))
-    return;
-  self->state.setup->on_end(std::move(failure));
+  if (!std::exchange(self->state.ended, true))
+    self->state.setup->on_end(std::move(failure));
 }
 
 /// Ends this process: the master is lost or does not accept it.

@@ -142,8 +142,7 @@ private:
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
   at::Tensor column(std::span<const float> values_R) const; ///< [R, 1]
-  /// Returns one over the root of the mean square that each head (or all of a
-  /// token) is divided by, [T, N, 1].
+  /// Returns the reciprocal root mean square of heads, [T, N, 1].
   at::Tensor heads_rstd(const QkNormShape& shape,
                         const at::Tensor& heads_TND) const;
   at::Tensor turned(const at::Tensor& heads_TND, const RopeTable& table,
@@ -152,8 +151,7 @@ private:
   at::Tensor heads(const AttentionShape& shape, const float* qkv_TX,
                    std::size_t sequence, std::int64_t first_head,
                    std::int64_t count) const;
-  /// Returns keys or values of a sequence, after those of the sequence that it
-  /// continues: [G, K, D].
+  /// Returns keys or values of a sequence and what it continues: [G, K, D].
   at::Tensor keys_of(const AttentionShape& shape, const float* qkv_TX,
                      std::size_t sequence, std::int64_t first_head) const;
   void add_keys(const AttentionShape& shape, float* d_qkv_TX,
@@ -184,8 +182,7 @@ private:
   /// 0 on; true where a query does not attend.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
                     std::int64_t window) const;
-  /// Computes attention for rows that are the only ones of their sequences in
-  /// the pass.
+  /// Computes attention for rows that are alone of their sequences.
   void attend_singles(const DecodeAttention& what,
                       std::span<const DecodeGroup> groups, const AtenRows& rows,
                       KvCache& cache, const at::Tensor& context_RX) const;

@@ -35,10 +35,10 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
 }
 
 std::array<AlignedFloats*, 14> Decoder::buffers() {
-  return {&stream_RH_,  &normed_RH_, &qkv_RX_,          &context_RX_,
-          &gate_up_RX_, &branch_RH_, &experts_.rows_RH, &activation_RI_,
-          &last_NH_,    &logits_NV_, &peer_logits_,     &rows_,
-          &mlp_in_RH_,  &sums_2R_};
+  return {&stream_RH_,      &normed_RH_,     &qkv_RX_,          &context_RX_,
+          &gate_up_RX_,     &branch_RH_,     &experts_.rows_RH, &activation_RI_,
+          &logits_.last_NH, &logits_.all_NV, &logits_.of_peers, &rows_,
+          &mlp_in_RH_,      &sums_2R_};
 }
 
 /// Prepares weights [out_i, in], stacked along their rows, as one.
@@ -356,22 +356,22 @@ const float* Decoder::finish(float* logits, std::int64_t count) {
                    static_cast<float>(1.0 / shape_.multipliers.logits));
   if (shape_.caps.logits > 0)
     backend_.cap_logits(logits, count, static_cast<float>(shape_.caps.logits));
-  drawn_from_
+  logits_.of_host
     = std::make_unique<const net::HostRead>(backend_.read(logits, count));
-  return drawn_from_->floats();
+  return logits_.of_host->floats();
 }
 
 const float* Decoder::logits(std::span<const std::int64_t> rows,
                              const RunContext& context) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t hidden = shape_.hidden_size;
-  float* last = last_NH_.reserve(count * hidden);
+  float* last = logits_.last_NH.reserve(count * hidden);
   backend_.gather_rows({rows, hidden}, stream_RH_.data(), normed_RH_.data());
   backend_.norm(norm_shape(count), normed_RH_.data(),
                 weights_.final_norm.weights(), last, nullptr);
   const TensorPeers peers(context, backend_);
   const std::int64_t vocab = shape_.vocab_size;
-  float* out = logits_NV_.reserve(count * vocab);
+  float* out = logits_.all_NV.reserve(count * vocab);
   if (peers.alone()) {
     backend_.product(count, last, *head_, {out, vocab}, {});
     return finish(out, count * vocab);
@@ -379,7 +379,7 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
   // All-gather of each rank's part of the vocabulary, padded to the longest,
   // then placed side by side.
   const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
-  float* all = peer_logits_.reserve(count * run * (peers.size() + 1));
+  float* all = logits_.of_peers.reserve(count * run * (peers.size() + 1));
   float* mine = all + count * run * peers.size();
   backend_.product(count, last, *head_, {mine, run}, {});
   peers.collect(mine, all, count * run, "logits");

@@ -84,6 +84,14 @@ private:
     std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
   };
 
+  /// Logits on their way to the host, which draws from them.
+  struct LogitBuffers {
+    AlignedFloats last_NH; ///< rows whose logits are requested
+    AlignedFloats all_NV;
+    AlignedFloats of_peers; ///< [peers, N, ceil(V / peers)]
+    std::unique_ptr<const net::HostRead> of_host;
+  };
+
   /// Passes as one launch each.
   struct Capture {
     std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
@@ -130,6 +138,7 @@ private:
   void experts(std::int64_t layer, const float* in_RH, float* to);
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
+  /// Returns finished logits for the host.
   const float* finish(float* logits, std::int64_t count);
   void receive(net::Channel& previous);
   std::array<AlignedFloats*, 14> buffers();
@@ -153,10 +162,7 @@ private:
   AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
   ExpertRows experts_;
   AlignedFloats activation_RI_;
-  AlignedFloats last_NH_; ///< rows whose logits are requested
-  AlignedFloats logits_NV_;
-  std::unique_ptr<const net::HostRead> drawn_from_; ///< logits, for the host
-  AlignedFloats peer_logits_;            ///< [peers, N, ceil(V / peers)]
+  LogitBuffers logits_;
   AlignedFloats rows_;                   ///< the pass's rows, in device memory
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
   DecodePass pass_;
