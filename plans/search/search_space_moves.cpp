@@ -1,4 +1,4 @@
-// What moves between options of calls cost, each asked for once (declared in
+// Costs of moves between options of calls, each asked for once (declared in
 // search_space.hpp).
 #include "plans/search/search_space.hpp"
 
