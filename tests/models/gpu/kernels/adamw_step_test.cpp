@@ -7,6 +7,8 @@
 
 #include "tests/support/models/lane_orders.hpp"
 
+#include <algorithm>
+
 namespace troupe::models::gpu {
 namespace {
 

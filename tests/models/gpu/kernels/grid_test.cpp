@@ -7,6 +7,8 @@
 #include "tests/support/models/lane_orders.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 namespace troupe::models::gpu {
