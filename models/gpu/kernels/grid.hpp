@@ -1,11 +1,12 @@
 // One body per kernel, for nvcc and for g++. A body is a function object whose
 // operator()(block, shared) consists of phases: block.each(f) runs f(lane) for
 // every lane of the block and ends in a barrier. What outlives a phase is in
-// `Shared` or in a Lane. Rules: no barrier inside a phase or a branch, loops
-// around phases have the same bounds for all lanes, blocks do not wait for each
-// other, and the only atomics are sums of integers, whose order does not
-// matter. .cu files are compiled without fused multiply-adds, and bodies use
-// host_math.hpp for exp and log, so that both sides compute the same bits.
+// `Shared`, in a Lane, or the same for all lanes (uniform). Rules: no barrier
+// inside a phase or a branch, loops around phases have the same bounds for all
+// lanes, blocks do not wait for each other, and the only atomics are sums of
+// integers, whose order does not matter. .cu files are compiled without fused
+// multiply-adds, and bodies use host_math.hpp for exp and log, so that both
+// sides compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,14 @@ struct Block {
     f(static_cast<int>(threadIdx.x));
     __syncthreads();
   }
+  /// Returns a value of shared memory to all lanes between two phases; the next
+  /// phase may overwrite it.
+  template <class T>
+  TROUPE_KERNEL T uniform(const T& shared) const {
+    const T value = shared;
+    __syncthreads();
+    return value;
+  }
 #else
   LaneOrder* order;
 
@@ -43,6 +52,10 @@ struct Block {
     order->next(lanes);
     for (const int lane : lanes)
       f(lane);
+  }
+  template <class T>
+  T uniform(const T& shared) const {
+    return shared;
   }
 #endif
 };

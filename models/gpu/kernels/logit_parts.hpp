@@ -1,4 +1,4 @@
-// What losses need of logit rows, with the contract of
+// Statistics of logit rows for losses, with the contract of
 // models/kernels/logits.hpp: each tp rank computes four numbers per row from
 // its part of the vocabulary, and every rank joins those of all. Logits are
 // read once for the largest and once for the sums, and never leave the GPU.
@@ -37,7 +37,6 @@ struct LogitParts {
 
   TROUPE_KERNEL void operator()(Block<threads> block, Shared& shared) const {
     const T* logits = logits_RV + block.index * vocab;
-    Lane<float, threads> top;
     block.each([&](int lane) {
       float largest = -INFINITY;
       for (std::int64_t j = lane; j < vocab; j += threads)
@@ -45,12 +44,12 @@ struct LogitParts {
       shared.part[lane] = largest;
     });
     reduce(block, shared.part, [](float a, float b) { return fmaxf(a, b); });
-    block.each([&](int lane) { top[lane] = shared.part[0]; });
+    const float top = block.uniform(shared.part[0]);
     block.each([&](int lane) {
       float total = 0;
       float weighted = 0;
       for (std::int64_t j = lane; j < vocab; j += threads) {
-        const float x = (to_float(logits[j]) - top[lane]) * inverse_temperature;
+        const float x = (to_float(logits[j]) - top) * inverse_temperature;
         const float e = fast_exp(x);
         total += e;
         weighted += e * x;
@@ -65,7 +64,7 @@ struct LogitParts {
         return;
       const std::int64_t target = targets_R[block.index];
       const bool here = target >= 0 && target < vocab;
-      parts_R[block.index] = {top[lane], shared.part[0], shared.weighted[0],
+      parts_R[block.index] = {top, shared.part[0], shared.weighted[0],
                               here ? to_float(logits[target]) : -INFINITY};
     });
   }
