@@ -34,7 +34,7 @@ struct DrawOptions {
   bool filtered_logprobs = false; ///< log-probabilities among the kept tokens
 };
 
-/// What filters keep of a row.
+/// The tokens of a row that filters keep.
 struct DrawCut {
   std::uint64_t least = 0;      ///< lowest rank
   double log_min_p = -INFINITY; ///< least logit, counted from the largest

@@ -49,7 +49,7 @@ struct RadixSelect {
   };
 };
 
-/// What select looks for.
+/// Describes the cut that is looked for.
 struct RadixTarget {
   std::uint32_t tokens; ///< of the vocabulary
   std::uint64_t weight; ///< at least 1, at most that of all tokens
