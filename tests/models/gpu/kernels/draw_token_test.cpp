@@ -19,7 +19,7 @@ using troupe::testing::stored_as;
 /// Rows of logits of which each is drawn from under a name of its own.
 struct DrawCase {
   GenerateOptions options;
-  std::int64_t rows = 300;
+  std::int64_t rows = 150;
   std::int64_t vocab = 1001;
   bool tied = false; ///< logits in steps of a quarter
 
