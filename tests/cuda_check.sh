@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=build-cuda
 cmake --preset cuda "$@"
-cmake --build "$build" --target troupe models_test
+cmake --build "$build" --target troupe models_test gpu_kernels_test
 
 echo "--- links"
 ldd "$build/troupe" | grep -E 'libtorch_cuda|libc10_cuda|libcudart'

@@ -39,4 +39,11 @@ constexpr PhiloxBlock philox4x32_10(PhiloxKey key, PhiloxBlock counter) {
   return counter;
 }
 
+/// Returns u in [2^-24, 1 - 2^-24]: the upper 23 bits plus a half, so that both
+/// logarithms of Gumbel noise are finite.
+constexpr float open_unit(std::uint32_t word) {
+  return (static_cast<float>(static_cast<std::int32_t>(word >> 9)) + 0.5F)
+         * 0x1p-23F;
+}
+
 } // namespace troupe::models

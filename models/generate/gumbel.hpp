@@ -27,13 +27,6 @@ constexpr PhiloxKey philox_key(const DrawName& name) {
   return {low ^ (high * philox::weyl_0), name.step};
 }
 
-/// Returns u in [2^-24, 1 - 2^-24]: the upper 23 bits plus a half, so that both
-/// logarithms of Gumbel noise are finite.
-constexpr float open_unit(std::uint32_t word) {
-  return (static_cast<float>(static_cast<std::int32_t>(word >> 9)) + 0.5F)
-         * 0x1p-23F;
-}
-
 /// Fills `noise` with the numbers of ids first_id, first_id + 1, ...
 /// @pre first_id % 4 == 0
 void gumbel_noise(const DrawName& name, std::uint32_t first_id,

@@ -1,6 +1,7 @@
 // exp and log of floats without branches or library calls, so that the compiler
-// can vectorise loops around them. Within 2 ulp of the correctly rounded value
-// on the ranges stated (tests/models/kernels/host_math_test.cpp).
+// can vectorise loops around them, and that a GPU computes the same bits
+// (models/gpu/kernels/grid.hpp). Within 2 ulp of the correctly rounded value on
+// the ranges stated (tests/models/kernels/host_math_test.cpp).
 #pragma once
 
 #include <bit>
@@ -9,7 +10,7 @@
 namespace troupe::models {
 
 /// Returns the natural logarithm of a positive normal number.
-[[gnu::always_inline]] inline float fast_log(float x) {
+[[gnu::always_inline]] constexpr float fast_log(float x) {
   // x = 2^e m with m in [sqrt(1/2), sqrt(2)); polynomial of Cephes' logf.
   const auto bits = std::bit_cast<std::int32_t>(x);
   const std::int32_t shifted = bits - 0x3f3504f3; // bits of sqrt(1/2)
@@ -34,7 +35,7 @@ namespace troupe::models {
 }
 
 /// Returns e^x; 0 below -87 (also for -inf), constant above 88.
-[[gnu::always_inline]] inline float fast_exp(float x) {
+[[gnu::always_inline]] constexpr float fast_exp(float x) {
   const float low = x < -87.0F ? -87.0F : x;
   const float clamped = low > 88.0F ? 88.0F : low;
   // Adding 1.5 * 2^23 rounds to the nearest integer.
