@@ -24,7 +24,7 @@ struct Sizes {
   int layers = 0; ///< of the model: so that a part of a large one fits a GPU
   int tokens = 0; ///< of a prompt, of a sequence that is trained on
   int new_tokens = 0;
-  int mib = 64; ///< of a block of `memory`
+  int mib = 64; ///< of a block of `memory` and `sums`
 };
 
 struct Options {
@@ -91,6 +91,7 @@ nlohmann::json bench_scale(const Options& options);
 nlohmann::json bench_search(const Options& options);
 nlohmann::json bench_server(const Options& options);
 nlohmann::json bench_simulate(const Options& options);
+nlohmann::json bench_sums(const Options& options);
 nlohmann::json bench_trace(const Options& options);
 nlohmann::json bench_train(const Options& options);
 

@@ -45,6 +45,7 @@ const std::vector<Benchmark>& benchmarks() {
     {"server", "rate of the copy that a server reads beside memcpy",
      &bench_server},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
+    {"sums", "bus rate of sums over devices, cpu or gpu", &bench_sums},
     {"trace", "nanoseconds of an event, share of a step", &bench_trace},
     {"train", "tokens a second of whole optimizer steps", &bench_train},
   };
