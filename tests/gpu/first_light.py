@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from first_light_steps import MANY_GPUS, MINUTES, ONE_GPU, rehearsed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NO_GPU = 77
 TAIL_LINES = 15
+WORD = re.compile(r"\{(\w+)\}")
 FIGURES = ("ms_token", "tok_s", "mfu", "gb_s", "of_copy", "bus_gb_s", "step_median_s",
            "worst", "restarts")
 
@@ -101,7 +103,7 @@ class Place:
     environment: dict
 
     def command(self, step):
-        return [word.format_map(self.words) for word in step.command]
+        return [WORD.sub(lambda found: self.words[found[1]], word) for word in step.command]
 
 
 def place_of(root, build, out, device, gpus):
@@ -225,8 +227,9 @@ def table(results, steps):
     aims = {step.name: ", ".join(step.aims) for step in steps}
     rows = [("step", "state", "s", "figures", "aims and reasons")]
     for each in results:
+        ran = each.state not in ("skipped", "not reached")
         last = "; ".join(text for text in (each.why, aims.get(each.name, "")) if text)
-        rows.append((each.name, each.state, f"{each.seconds:.1f}" if each.seconds else "",
+        rows.append((each.name, each.state, f"{each.seconds:.1f}" if ran else "",
                      figures_of(each), last))
     wide = [max(len(row[i]) for row in rows) for i in range(4)]
     return "\n".join("  ".join([*(cell.ljust(w) for cell, w in zip(row, wide)), row[4]]).rstrip()

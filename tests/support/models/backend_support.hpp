@@ -9,5 +9,7 @@
 namespace troupe::testing {
 
 models::Backend& backend_under_test();
+/// Returns the same without graph capture: kernels are launched one by one.
+models::Backend& unrecorded_backend_under_test();
 
 } // namespace troupe::testing
