@@ -1,7 +1,7 @@
 """First light: what a machine with a GPU is asked, from harmless to heavy, in ten minutes,
 with a time limit for each step, a table and a JSON document at the end.
 
-    tests/gpu/first_light.sh [--build DIR] [--out DIR] [--list] [--only WORDS]
+    tests/gpu/first_light.sh [--build DIR] [--out DIR] [--list] [--only WORDS] [--keep-going]
     tests/gpu/first_light.sh --gpus 8      two to eight GPUs (first_light_many.sh)
     tests/gpu/first_light.sh --rehearse    all of it on the CPU, with small models
 
@@ -39,7 +39,7 @@ FIGURES = ("ms_token", "tok_s", "mfu", "gb_s", "of_copy", "bus_gb_s", "step_medi
 @dataclasses.dataclass
 class Result:
     name: str
-    state: str  # green, below its aim, red, known red, skipped, not reached
+    state: str  # green, below its aim, red, known red, cut, skipped, not reached
     seconds: float = 0.0
     why: str = ""
     numbers: dict = dataclasses.field(default_factory=dict)
@@ -182,6 +182,8 @@ def run_step(step, place, log, limit_s, gpu):
         wrong = complaints(step.expects, outcome)
     if wrong:
         result.state = "known red" if step.known_red else "red"
+        if code is None and step.may_be_cut:
+            result.state = "cut"
         result.why = "; ".join([*wrong, *([step.known_red] if step.known_red else [])])
         return result, tail
     if short := complaints(step.aims, outcome):
@@ -189,7 +191,7 @@ def run_step(step, place, log, limit_s, gpu):
     return result, ""
 
 
-def run_all(steps, place, out, clock, gpus=(), root=ROOT):
+def run_all(steps, place, out, clock, gpus=(), keeps_going=False, root=ROOT):
     """Results of all steps; `clock`: seconds for all together."""
     end, results, stopped = time.monotonic() + clock, [], False
     for index, step in enumerate(steps, 1):
@@ -207,7 +209,7 @@ def run_all(steps, place, out, clock, gpus=(), root=ROOT):
                                 gpus[0] if gpus else "")
         results.append(result)
         if result.state == "red":
-            stopped = True
+            stopped = not keeps_going
             print(f"    red: {result.why}\n{tail}\n    all of it: {log}", flush=True)
     return results
 
@@ -252,6 +254,7 @@ def parse(words):
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("first_light"))
     parser.add_argument("--gpus", type=int, default=1, help="1 to 8; the number to use")
     parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--keep-going", action="store_true", help="after a red step too")
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="", help="steps whose name has this")
@@ -276,7 +279,7 @@ def main(words):
     machine = facts(ROOT, gpus)
     print(" ".join(f"{name}={value}" for name, value in machine.items() if value))
     place = place_of(ROOT, build, out, "cpu" if asked.rehearse else "gpu", len(gpus))
-    results = run_all(steps, place, out, 60 * asked.minutes, gpus)
+    results = run_all(steps, place, out, 60 * asked.minutes, gpus, asked.keep_going)
     print(table(results, steps))
     without = not asked.rehearse and len(gpus) < asked.gpus
     code = exit_code(results, without)

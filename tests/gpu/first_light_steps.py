@@ -20,6 +20,7 @@ class Step:
     environment: tuple = ()  # NAME=VALUE
     rehearsal: tuple = ()  # words in place of the last ones, for a CPU; see `rehearsed`
     known_red: str = ""    # why it may fail: said, and stops nothing
+    may_be_cut: bool = False  # what was found until then counts
 
 
 def tests(name, limit_s, filter_, needs=("gpu",), **more):
@@ -57,8 +58,8 @@ HARMLESS = [
     bench("memory of the CPU", 10, "memory", "--mib", "16", "--runs", "2", needs=()),
     bench("a decoded token on the CPU", 10, "decode", "--card", "tiny", "--batch", "4",
           "--new-tokens", "16", "--runs", "1", needs=()),
-    # registers of own kernels (tests/gpu/registers.*) and launches over stand-ins of
-    # CUDA's libraries (tests/gpu/standin.sh) need a compiler and no GPU: they belong here
+    # Here belongs what needs a compiler or stand-ins for CUDA's libraries and no GPU:
+    # registers of own kernels, {bench} decode --device gpu over stand-ins.
 ]
 ONE_GPU = [
     *HARMLESS,
@@ -80,7 +81,7 @@ ONE_GPU = [
          ("compute-sanitizer", "--error-exitcode", "9", "{models_test}", "--gtest_brief=1",
           "--gtest_filter=*GoldenModel.HasTheHiddenStatesAndOutputs*/llama_gqa"),
          ("exit 0", r"says PASSED  \] [1-9]"), needs=("gpu", "program compute-sanitizer"),
-         environment=("TROUPE_TEST_COMPUTE=gpu",), rehearsal=("true",)),
+         environment=("TROUPE_TEST_COMPUTE=gpu",), rehearsal=("true",), may_be_cut=True),
     tests("two devices on one GPU: strategies", 40, "*GoldenStrategyTraining.*"),
     bench("two devices on one GPU: t2 trains", 20, "train", "--card", "small", "--plan",
           "tensor", "--threads", "2", "--runs", "1", "--dtype", "bf16",

@@ -153,9 +153,9 @@ class Runner(unittest.TestCase):
         self.out = pathlib.Path(folder.name)
         self.place = Place({"word": "filled in"}, {**os.environ, "GIVEN": "yes"})
 
-    def run_steps(self, *steps, clock=60, gpus=(H100,)):
+    def run_steps(self, *steps, clock=60, gpus=(H100,), keeps_going=False):
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            results = run_all(steps, self.place, self.out, clock, gpus)
+            results = run_all(steps, self.place, self.out, clock, gpus, keeps_going)
         self.said = said.getvalue()
         return results
 
@@ -169,6 +169,12 @@ class Runner(unittest.TestCase):
                          ["green", "red", "not reached"])
         self.assertIn("red: exit 3, not 0\nwhy it broke\n", self.said)
         self.assertFalse((self.out / "03.log").exists())
+
+    def test_a_run_may_keep_going_and_is_red_all_the_same(self):
+        results = self.run_steps(Step("one", 5, says("x", 3)), Step("two", 5, says("x")),
+                                 keeps_going=True)
+        self.assertEqual([each.state for each in results], ["red", "green"])
+        self.assertEqual(first_light.exit_code(results, False), 1)
 
     def test_a_program_that_is_not_there_is_red(self):
         result, = self.run_steps(Step("one", 5, ("/nowhere/at_all",)))
@@ -184,6 +190,14 @@ class Runner(unittest.TestCase):
             ended = os.pidfd_open(child)
             self.addCleanup(os.close, ended)
             self.assertTrue(select.select([ended], [], [], 20)[0], "it lives on")
+
+    def test_a_step_that_may_be_cut_stops_nothing_unless_it_fails(self):
+        self.assertEqual(
+            self.states(Step("one", 1, ("sleep", "60"), may_be_cut=True),
+                        Step("two", 5, says("x"), may_be_cut=True),
+                        Step("three", 5, says("x", 9), may_be_cut=True),
+                        Step("four", 5, says("x"))),
+            ["cut", "green", "red", "not reached"])
 
     def test_no_step_begins_after_the_minutes_are_over(self):
         results = self.run_steps(Step("one", 5, says("x")), clock=0)
