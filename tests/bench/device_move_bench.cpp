@@ -1,7 +1,7 @@
 // The weights of a card from t2 to p2 over two devices whose planes are in the
-// memory of one, as two devices that share a GPU have it, beside the device's
-// own copy of as many bytes. A sample of every box of the target is compared
-// with the source.
+// memory of one, as two devices that share a GPU have it, by way of the host as
+// actors/worker/weight_moves.cpp moves them; beside the device's own copy of as
+// many bytes. A sample of every box of the target is compared with the source.
 #include "config/model/model_shape.hpp"
 #include "models/kernels/backend.hpp"
 #include "models/parallel/weight_move.hpp"
@@ -58,8 +58,10 @@ public:
         plans::transfers_to(plan_, device),
         [&](Rank from) {
           const auto& block = from_[from.value];
-          return models::PlaneSource{
-            WorkerId{0}, 0, {block.data(), block.size_bytes()}};
+          return models::PlaneSource{.worker = WorkerId{0},
+                                     .bytes
+                                     = {block.data(), block.size_bytes()},
+                                     .memory = backend_.memory()};
         },
         data_plane_);
   }
@@ -69,7 +71,11 @@ public:
     for (std::size_t i = 0; i < moves_.size(); ++i)
       threads.emplace_back([&, i] {
         backend_.enter();
-        moves_[i].run({to_[i].data(), to_[i].size_bytes()});
+        const net::HostWrite target(backend_.memory(), to_[i].data(),
+                                    to_[i].size_bytes(),
+                                    net::OldContent::ignored);
+        moves_[i].run(target.bytes());
+        target.put_back();
         backend_.wait();
       });
     for (auto& thread : threads)
@@ -101,12 +107,13 @@ private:
       all.emplace_back(i);
     return all;
   }
-  static const float& at(const net::PageBlock& block, const plans::Box& box,
-                         std::int64_t row, std::int64_t col) {
-    return floats_of(
-      block)[static_cast<std::int64_t>(box.offset_bytes)
-               / static_cast<std::int64_t>(sizeof(float))
-             + (row - box.row0) * (box.col1 - box.col0) + col - box.col0];
+  float at(const net::PageBlock& block, const plans::Box& box, std::int64_t row,
+           std::int64_t col) const {
+    const auto index = static_cast<std::int64_t>(box.offset_bytes)
+                         / static_cast<std::int64_t>(sizeof(float))
+                       + (row - box.row0) * (box.col1 - box.col0) + col
+                       - box.col0;
+    return *backend_.read(floats_of(block) + index, 1).floats();
   }
   void compare(const plans::Shard& shard, const plans::Box& box,
                std::int64_t row) const {

@@ -1,7 +1,6 @@
 // Memory of the device that the command line names: GB/s of its own fills and
-// copies, of writes from the host, and of the host's reads of what a kernel has
-// written; and whether the host finds the bytes that it gave. `gb_s` counts
-// what a copy reads and what it writes.
+// copies, and of copies from the host and to it; and whether the host finds the
+// bytes that it gave. `gb_s` counts what a copy reads and what it writes.
 #include "models/kernels/aligned_floats.hpp"
 #include "models/kernels/backend.hpp"
 
@@ -42,7 +41,10 @@ public:
     backend_.wait();
   }
   void read() {
-    std::memcpy(host_.data(), to_.data(), bytes());
+    if (backend_.memory() == nullptr)
+      std::memcpy(host_.data(), to_.data(), bytes());
+    else
+      backend_.memory()->read(to_.data(), host_.data(), bytes());
   }
   void check() const {
     for (std::size_t i = 0; i < host_.size(); ++i)

@@ -38,7 +38,7 @@ Needs Linux on x86-64 with glibc 2.{glibc} or newer, Python 3.9 or newer with to
 {torch} (`python3 -c "import torch"`: libtorch and NVIDIA's libraries are taken from it;
 PYTHON=FILE names another Python){cuda}. Nothing is installed or fetched.
 
-Logs, and first_light.json with all figures, are written to ./first_light. Exit code 0: no
+Logs, and first_light.json with all figures, go to ./first_light_results. Exit code 0: no
 step was red; 1: one was, and those after it did not run; 77: there is no GPU.
 lib/LICENCES.txt has the licences of the libraries in lib.
 """

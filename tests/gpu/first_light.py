@@ -251,14 +251,20 @@ def parse(words):
     builds = [ROOT / "bin"] if in_bundle else [ROOT / "build-cuda", ROOT / "build"]
     parser.add_argument("--build", type=pathlib.Path,
                         default=next((b for b in builds if b.is_dir()), builds[0]))
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("first_light"))
+    parser.add_argument("--out", type=pathlib.Path,
+                        help="logs and first_light.json; default: first_light in the build "
+                             "folder, in a bundle ./first_light_results")
     parser.add_argument("--gpus", type=int, default=1, help="1 to 8; the number to use")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--keep-going", action="store_true", help="after a red step too")
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="", help="steps whose name has this")
-    return parser.parse_args(words)
+    asked = parser.parse_args(words)
+    if asked.out is None:
+        asked.out = pathlib.Path("first_light_results") if in_bundle \
+            else asked.build / "first_light"
+    return asked
 
 
 def main(words):

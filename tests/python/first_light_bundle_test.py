@@ -50,12 +50,12 @@ class Bundle(unittest.TestCase):
         torch = libtorch().parent.parent
         done = self.start(python_path=torch)
         document = json.loads(
-            (self.scratch / "elsewhere/first_light/first_light.json").read_text())
+            (self.scratch / "elsewhere/first_light_results/first_light.json").read_text())
         if document["machine"]["gpus"]:
             self.skipTest("this machine has GPUs")
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
         self.assertTrue(document["machine"]["commit"])
-        loaded = (self.scratch / "elsewhere/first_light/01.log").read_text()
+        loaded = (self.scratch / "elsewhere/first_light_results/01.log").read_text()
         for name in (self.folder / "lib").glob("*.so*"):
             if name.name in loaded:
                 self.assertIn(f"{name.name} => {name} ", loaded)

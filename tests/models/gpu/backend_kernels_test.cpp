@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 namespace troupe::models {
 namespace {
@@ -38,9 +39,9 @@ KernelBuffers run_kernel(Backend& backend, KernelBuffers buffers,
     backend.write(numbers.data(), data.back(), numbers.size() * sizeof(float));
   }
   kernel(backend, data);
-  backend.wait();
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    std::copy_n(data[i], buffers[i].size(), buffers[i].begin());
+    std::copy_n(backend.read(data[i], std::ssize(buffers[i])).floats(),
+                buffers[i].size(), buffers[i].begin());
   return buffers;
 }
 
