@@ -6,7 +6,7 @@ Words in braces are filled in: {troupe}, {bench}, {models_test}, {tiny_data} (pr
 and {out} (the folder of this run)."""
 import dataclasses
 
-MINUTES = 10  # of all steps for one GPU together
+MINUTES = 10  # of all steps together, for one GPU and for several
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ ONE_GPU = [
     bench("memory rates", 20, "memory", "--mib", "1024", small=("--mib", "16"),
           aims=("gb_s >= 2500 on H100", "gb_s >= 3600 on H200")),
     tests("kernels beside the CPU's", 30, "BackendKernels.*:*BackendProducts.*"),
-    tests("golden families, fp32", 70,
+    tests("golden families, fp32", 60,
           "*GoldenModel.*:*GoldenGeneration.*:*GoldenSft.*:GoldenTraining.*"),
     tests("golden updates and engine, bf16", 40,
           "Bf16.*:EngineTest.*:*GoldenDpo*:*GoldenPpo.*:*GoldenGrpo.*:-EngineTest."
@@ -82,6 +82,8 @@ ONE_GPU = [
           "--gtest_filter=*GoldenModel.HasTheHiddenStatesAndOutputs*/llama_gqa"),
          ("exit 0", r"says PASSED  \] [1-9]"), needs=("gpu", "program compute-sanitizer"),
          environment=("TROUPE_TEST_COMPUTE=gpu",), rehearsal=("true",), may_be_cut=True),
+    bench("NCCL, a group of one", 13, "sums", "--threads", "1", "--mib", "1024", "--runs", "2",
+          small=("--threads", "1", "--mib", "1", "--runs", "2")),
     tests("two devices on one GPU: strategies", 40, "*GoldenStrategyTraining.*"),
     bench("two devices on one GPU: t2 trains", 20, "train", "--card", "small", "--plan",
           "tensor", "--threads", "2", "--runs", "1", "--dtype", "bf16",
@@ -124,10 +126,10 @@ MANY_GPUS = [
           "8", "--plan", "tensor", "--threads", "{gpus}", "--dtype", "bf16", "--recompute",
           "on", "--runs", "2", small=("--card", "tiny", "--plan", "tensor", "--threads", "2",
                                       "--runs", "1"), needs=("gpus 2",)),
-    runs("z3, tensor, pipeline: moves are checked", 150, "alike", "--plans",
+    runs("z3, tensor, pipeline: moves are checked", 120, "alike", "--plans",
          "sharded.yaml,tensor.yaml,pipeline.yaml", needs=("gpus 2",),
          expects=("exit 0", "worst <= 1e-3")),
-    runs("PPO under four presets", 150, "alike", "--plans",
+    runs("PPO under four presets", 120, "alike", "--plans",
          "data_parallel,megatron,verl,separation", needs=("gpus 2",),
          expects=("exit 0", "worst <= 1e-3")),
     runs("a worker is killed", 90, "kill", needs=("gpus 2",),
