@@ -37,21 +37,6 @@ const auto* const needs_gpu
 
 } // namespace
 
-models::Backend& backend_under_test() {
-  static models::AtenBackend aten(at::kCPU, nullptr, nullptr,
-                                  &ReplayingRecorder::make);
-  if (asked() == "host")
-    return models::host_backend();
-  if (asked() == "aten")
-    return aten;
-  if (asked() == "late")
-    return DeferredBackend::instance();
-  if (asked() == "gpu")
-    return models::gpu_backend(0);
-  throw std::runtime_error("TROUPE_TEST_COMPUTE: host, aten, late or gpu, not "
-                           + asked());
-}
-
 models::Backend& unrecorded_backend_under_test() {
   static models::AtenBackend aten(at::kCPU, nullptr);
   if (asked() == "aten")
@@ -65,6 +50,21 @@ models::Backend& unrecorded_backend_under_test() {
       ? &models::aten_flash()
       : nullptr);
   return gpu;
+}
+
+models::Backend& backend_under_test() {
+  static models::AtenBackend aten(at::kCPU, nullptr, nullptr,
+                                  &ReplayingRecorder::make);
+  if (asked() == "host")
+    return models::host_backend();
+  if (asked() == "aten")
+    return aten;
+  if (asked() == "late")
+    return DeferredBackend::instance();
+  if (asked() == "gpu")
+    return models::gpu_backend(0);
+  throw std::runtime_error("TROUPE_TEST_COMPUTE: host, aten, late or gpu, not "
+                           + asked());
 }
 
 } // namespace troupe::testing
