@@ -1,5 +1,6 @@
 """tests/gpu/bundle.sh: the archive of a CPU build, unpacked elsewhere, starts in an empty
-environment with its own libraries and goes as far as a machine without GPUs can."""
+environment with its own libraries, goes as far as a machine without GPUs can, and passes
+every step with small models on the CPU."""
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TROUPE_BUILD", ROOT / "build")).resolve()
-DEADLINE_S = 120
+DEADLINE_S = 240
 
 
 def libtorch():
@@ -73,6 +74,13 @@ class Bundle(unittest.TestCase):
             self.assertEqual(self.start(*words, python_path=torch).returncode, 1)
         finally:
             data.with_name("gone").rename(data)
+
+    def test_every_step_passes_on_the_cpu(self):
+        for gpus in ("1", "2"):
+            done = self.start("--rehearse", "--gpus", gpus,
+                              python_path=libtorch().parent.parent)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertNotIn("skipped", done.stdout)
 
     def test_it_is_small_and_says_how_it_is_run(self):
         self.assertRegex(self.made.stdout, r": [1-5]?\d\.\d MB, 4 programs, \d+ libraries\n$")
