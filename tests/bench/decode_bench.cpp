@@ -10,6 +10,7 @@
 #include "random_engine.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace troupe::bench {
 namespace {
@@ -66,6 +67,9 @@ nlohmann::json bench_decode(const Options& options) {
   for (const double seconds : whole)
     steps.push_back(1e3 * (seconds - *std::ranges::min_element(first))
                     / static_cast<double>(new_tokens - 1));
+  if (*std::ranges::min_element(steps) <= 0) // it would be below any aim
+    throw std::runtime_error("new tokens took no longer than the first: try a "
+                             "larger --new-tokens");
   nlohmann::json document{{"batch", batch},
                           {"prompt_tokens", prompt},
                           {"new_tokens", new_tokens},
