@@ -29,7 +29,7 @@ nlohmann::json read_card(const Options& options) {
                        .path = "--card",
                        .expected = "a card of " + file.string(),
                        .got = "'" + options.card + "'",
-                       .hint = "tiny, small, experts or medium"});
+                       .hint = "tiny, small, experts, medium, 1b or 8b"});
   return cards.at(options.card);
 }
 
@@ -46,6 +46,7 @@ ModelShape shape_of(const nlohmann::json& card) {
   shape.intermediate_size = model.at("intermediate_size");
   shape.max_positions = model.at("max_position_embeddings");
   shape.norm_eps = 1e-5;
+  shape.tied_embeddings = model.value("tie_word_embeddings", false);
   if (card.contains("experts")) {
     const auto& experts = card.at("experts");
     shape.family = "qwen3_moe";
@@ -55,6 +56,17 @@ ModelShape shape_of(const nlohmann::json& card) {
                      .width = experts.at("moe_intermediate_size")};
   }
   return shape;
+}
+
+ModelShape shape_of(const nlohmann::json& card, const Options& options) {
+  ModelShape shape = shape_of(card);
+  if (options.sizes.layers > 0)
+    shape.num_layers = options.sizes.layers;
+  return shape;
+}
+
+std::int64_t size_or(int given, const nlohmann::json& of_card) {
+  return given > 0 ? given : of_card.get<std::int64_t>();
 }
 
 DType dtype_of(const Options& options) {

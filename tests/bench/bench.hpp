@@ -18,6 +18,15 @@ struct ModelShape;
 
 namespace troupe::bench {
 
+/// Sizes in place of the card's; 0: the card's.
+struct Sizes {
+  int batch = 0;
+  int layers = 0; ///< of the model: so that a part of a large one fits a GPU
+  int tokens = 0; ///< of a prompt, of a sequence that is trained on
+  int new_tokens = 0;
+  int mib = 64; ///< of a block of `memory` and `sums`
+};
+
 struct Options {
   std::string card = "tiny";
   std::filesystem::path cards; ///< default: $TROUPE_SHARED/bench/cards.json
@@ -27,6 +36,9 @@ struct Options {
   /// threads, or `data_parallel`, one device per thread.
   std::string plan = "data_parallel";
   std::string dtype = "fp32";
+  std::string device = "cpu"; ///< cpu or gpu
+  Sizes sizes;
+  bool recompute = false; ///< activations, in `train`
   /// Processor time of the process instead of wall time: for busy machines,
   /// meaningful with one thread only.
   bool cpu_clock = false;
@@ -44,8 +56,12 @@ struct Benchmark {
 /// Returns the requested card: {"model": ..., "generate": ..., "train": ...,
 /// "ppo": ...}.
 nlohmann::json read_card(const Options& options);
-/// A LLaMA of the card's shape.
+/// Returns a LLaMA of the card's shape.
 ModelShape shape_of(const nlohmann::json& card);
+/// Returns the same with `--layers` layers.
+ModelShape shape_of(const nlohmann::json& card, const Options& options);
+/// Returns `given`, or the card's number where it is 0.
+std::int64_t size_or(int given, const nlohmann::json& of_card);
 
 /// Returns the type of `--dtype`.
 DType dtype_of(const Options& options);
@@ -63,8 +79,11 @@ void add_headline(nlohmann::json& document, const std::string& name,
 
 nlohmann::json bench_collectives(const Options& options);
 nlohmann::json bench_control(const Options& options);
+nlohmann::json bench_decode(const Options& options);
+nlohmann::json bench_device_move(const Options& options);
 nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_grpo(const Options& options);
+nlohmann::json bench_memory(const Options& options);
 nlohmann::json bench_move(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
 nlohmann::json bench_products(const Options& options);
@@ -72,6 +91,7 @@ nlohmann::json bench_scale(const Options& options);
 nlohmann::json bench_search(const Options& options);
 nlohmann::json bench_server(const Options& options);
 nlohmann::json bench_simulate(const Options& options);
+nlohmann::json bench_sums(const Options& options);
 nlohmann::json bench_trace(const Options& options);
 nlohmann::json bench_train(const Options& options);
 

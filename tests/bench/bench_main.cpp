@@ -1,6 +1,6 @@
 // troupe-bench NAME [--card C] [--cards FILE] [--threads T] [--runs N]
-// [--clock wall|cpu] [--dtype D] [--json OUT]: one benchmark, one JSON
-// document.
+// [--clock wall|cpu] [--dtype D] [--device cpu|gpu] [--json OUT]: one
+// benchmark, one JSON document.
 #include "config/base/error.hpp"
 #include "config/base/version.hpp"
 
@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 
 namespace troupe::bench {
@@ -26,8 +27,14 @@ const std::vector<Benchmark>& benchmarks() {
      &bench_collectives},
     {"control", "microseconds of an empty task, idle processor time",
      &bench_control},
+    {"decode", "milliseconds of a decoded token of an engine, cpu or gpu",
+     &bench_decode},
+    {"device_move", "rate of a move inside one device beside its copy rate",
+     &bench_device_move},
     {"generate", "prefill and decode tokens a second", &bench_generate},
     {"grpo", "seconds of a GRPO iteration of the whole program", &bench_grpo},
+    {"memory", "rates of a device's memory, and whether it keeps its bytes",
+     &bench_memory},
     {"move", "rate of weight moves beside memcpy", &bench_move},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
     {"products", "GFLOP/s of the products of a training step", &bench_products},
@@ -38,6 +45,7 @@ const std::vector<Benchmark>& benchmarks() {
     {"server", "rates of both routes of weights to a server, beside memcpy",
      &bench_server},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
+    {"sums", "bus rate of sums over devices, cpu or gpu", &bench_sums},
     {"trace", "nanoseconds of an event, share of a step", &bench_trace},
     {"train", "tokens a second of whole optimizer steps", &bench_train},
   };
@@ -72,6 +80,14 @@ int count_of(const std::string& option, const std::string& text) {
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
+  Sizes& sizes = options.sizes;
+  const std::map<std::string, int*> counts{{"--threads", &options.threads},
+                                           {"--runs", &options.runs},
+                                           {"--batch", &sizes.batch},
+                                           {"--layers", &sizes.layers},
+                                           {"--tokens", &sizes.tokens},
+                                           {"--new-tokens", &sizes.new_tokens},
+                                           {"--mib", &sizes.mib}};
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
     const std::string& word = arguments[i];
     const std::string value = i + 1 < arguments.size() ? arguments[i + 1] : "";
@@ -81,16 +97,18 @@ Options parse_options(const std::vector<std::string>& arguments) {
       options.card = value;
     else if (word == "--cards")
       options.cards = value;
-    else if (word == "--threads")
-      options.threads = count_of(word, value);
-    else if (word == "--runs")
-      options.runs = count_of(word, value);
+    else if (const auto count = counts.find(word); count != counts.end())
+      *count->second = count_of(word, value);
     else if (word == "--devices")
       options.devices = static_cast<std::uint32_t>(count_of(word, value));
     else if (word == "--dtype")
       options.dtype = value;
     else if (word == "--clock" && (value == "wall" || value == "cpu"))
       options.cpu_clock = value == "cpu";
+    else if (word == "--device" && (value == "cpu" || value == "gpu"))
+      options.device = value;
+    else if (word == "--recompute" && (value == "on" || value == "off"))
+      options.recompute = value == "on";
     else if (word == "--plan")
       options.plan = value;
     else if (word == "--json")
@@ -134,6 +152,7 @@ int run_benchmark(const std::string& name, const Options& options) {
     document["bench"] = name;
     document["card"] = options.card;
     document["dtype"] = options.dtype;
+    document["device"] = options.device;
     document["threads"] = options.threads;
     document["clock"] = options.cpu_clock ? "cpu" : "wall";
     document["version"] = version_text();
@@ -147,9 +166,11 @@ int run_benchmark(const std::string& name, const Options& options) {
 }
 
 int usage(int code) {
-  std::puts("troupe-bench NAME [--card tiny|small|medium] [--cards FILE] "
+  std::puts("troupe-bench NAME [--card tiny|small|medium|1b|8b] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
-            "[--plan single|data_parallel|tensor] [--devices N] [--json OUT]");
+            "[--plan single|data_parallel|tensor] [--devices N] "
+            "[--device cpu|gpu] [--batch N] [--layers N] [--tokens N] "
+            "[--new-tokens N] [--mib N] [--recompute on|off] [--json OUT]");
   for (const Benchmark& benchmark : benchmarks())
     std::printf("  %-12s %s\n", benchmark.name.c_str(),
                 benchmark.sentence.c_str());

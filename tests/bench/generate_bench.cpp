@@ -5,6 +5,7 @@
 #include "models/generate/generator.hpp"
 
 #include "bench.hpp"
+#include "random_engine.hpp"
 
 #include <algorithm>
 #include <random>
@@ -16,23 +17,6 @@ using models::GenerateOptions;
 using models::Generator;
 using models::Parameters;
 using models::Plane;
-
-net::Rows random_prompts(std::int64_t count, std::int64_t length,
-                         std::int64_t vocab_size) {
-  std::mt19937 random(1);
-  std::uniform_int_distribution<std::int32_t> token(
-    3, static_cast<std::int32_t>(vocab_size) - 1);
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(count * length));
-  for (std::int32_t& id : ids)
-    id = token(random);
-  net::Rows rows;
-  for (std::int64_t i = 0; i < count; ++i)
-    rows.samples.emplace_back(static_cast<std::uint64_t>(i));
-  const std::vector<std::uint32_t> lengths(static_cast<std::size_t>(count),
-                                           static_cast<std::uint32_t>(length));
-  rows.add(net::make_column("prompt_ids", DType::i32, lengths, ids.data()));
-  return rows;
-}
 
 nlohmann::json measure_batch(Generator& generator, const net::Rows& prompts,
                              std::int64_t prompt_len, std::int64_t new_tokens,
@@ -85,7 +69,7 @@ nlohmann::json bench_generate(const Options& options) {
        plan.at("batch_sizes").get<std::vector<std::int64_t>>()) {
     const std::int64_t prompt_len = plan.at("prompt_len");
     rows.push_back(measure_batch(
-      generator, random_prompts(batch, prompt_len, shape.vocab_size),
+      generator, random_rows("prompt_ids", batch, prompt_len, shape.vocab_size),
       prompt_len, plan.at("new_tokens"), options));
   }
   return {{"tok_s", rows.back()["decode_tok_s"]["median"]},

@@ -2,20 +2,18 @@
 // optimizer step (forward, cross entropy of every token, backward, AdamW) on a
 // packed block of `batch` sequences of `seq_len` random tokens. `--plan
 // tensor`: on as many tensor peers as threads, instead of one device with all
-// threads.
+// threads; with `--device gpu` these share the GPUs that there are.
 #include "config/model/model_shape.hpp"
 #include "models/engine/engine.hpp"
-#include "models/parallel/parameters.hpp"
 #include "net/base/rows.hpp"
 #include "net/collectives/host_collectives.hpp"
 
 #include <ATen/Parallel.h>
 
 #include "bench.hpp"
-#include "tests/support/temp_folder.hpp"
+#include "random_engine.hpp"
 
 #include <deque>
-#include <random>
 #include <thread>
 
 namespace troupe::bench {
@@ -23,36 +21,16 @@ namespace {
 
 using models::Engine;
 
-// An engine over random weights; its folder holds config.json alone.
-std::unique_ptr<Engine> random_engine(const ModelShape& shape,
-                                      double learning_rate, DType dtype,
-                                      const Strategy& strategy,
-                                      std::uint32_t device) {
-  const support::TempFolder folder;
-  support::write_text(folder / "config.json", print_hf_config(shape));
+Engine::Spec trained_spec(const Strategy& strategy, std::uint32_t device,
+                          double rate) {
   Engine::Spec spec;
-  spec.folder = folder.path();
-  spec.role = "actor";
   spec.trainable = true;
-  spec.dtype = dtype;
   spec.strategy = strategy;
   spec.where = coordinate_of(strategy, device);
-  spec.optimizer.lr = learning_rate;
+  spec.optimizer.lr = rate;
   spec.optimizer.schedule = "constant";
   spec.optimizer.warmup = 0;
-  auto engine = std::make_unique<Engine>(std::move(spec));
-  std::mt19937 random(20240607);
-  std::normal_distribution<float> normal(0.0F, 0.02F);
-  models::Parameters& parameters = engine->parameters();
-  for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
-    const ParameterShape& own = parameters.shapes()[i];
-    float* data
-      = parameters.plane(models::Plane::weight).data() + parameters.offset(i);
-    for (std::int64_t j = 0; j < own.num_elements(); ++j)
-      data[j] = own.vector ? 1.0F : normal(random);
-  }
-  engine->weights_changed();
-  return engine;
+  return spec;
 }
 
 // A replica whose devices are threads of this process.
@@ -65,7 +43,7 @@ public:
       at::set_num_threads(1);
     for (std::uint32_t i = 0; i < peers; ++i) {
       engines_.push_back(
-        random_engine(shape, rate, dtype_of(options), {.tp = peers}, i));
+        random_engine(shape, options, trained_spec({.tp = peers}, i, rate)));
       net::GroupSpec group{.name = "tp", .index = i};
       group.members.resize(peers);
       if (peers > 1)
@@ -95,35 +73,20 @@ private:
   std::deque<models::RunContext> contexts_;
 };
 
-net::Rows random_block(std::int64_t batch, std::int64_t length,
-                       std::int64_t vocab_size) {
-  std::mt19937 random(1);
-  std::uniform_int_distribution<std::int32_t> token(
-    3, static_cast<std::int32_t>(vocab_size) - 1);
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(batch * length));
-  for (std::int32_t& id : ids)
-    id = token(random);
-  net::Rows rows;
-  for (std::int64_t i = 0; i < batch; ++i)
-    rows.samples.emplace_back(static_cast<std::uint64_t>(i));
-  const std::vector<std::uint32_t> lengths(static_cast<std::size_t>(batch),
-                                           static_cast<std::uint32_t>(length));
-  rows.add(net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
-  return rows;
-}
-
 } // namespace
 
 nlohmann::json bench_train(const Options& options) {
   const auto card = read_card(options);
-  const ModelShape shape = shape_of(card);
+  const ModelShape shape = shape_of(card, options);
   const auto& plan = card.at("train");
-  const std::int64_t batch = plan.at("batch");
-  const std::int64_t length = plan.at("seq_len");
+  const std::int64_t batch = size_or(options.sizes.batch, plan.at("batch"));
+  const std::int64_t length = size_or(options.sizes.tokens, plan.at("seq_len"));
   Replica replica(shape, options, plan.at("lr"));
-  const net::Rows rows = random_block(batch, length, shape.vocab_size);
+  const net::Rows rows
+    = random_rows("sequence_ids", batch, length, shape.vocab_size);
   models::TrainSpec spec;
   spec.fn = "sft_loss";
+  spec.recompute = options.recompute;
   spec.mini_batches = {rows.samples};
   const auto step = [&] { replica.train(spec, rows); };
   step(); // warms up: buffers
@@ -146,6 +109,9 @@ nlohmann::json bench_train(const Options& options) {
           {"n", options.runs},
           {"step_s", summary(seconds)},
           {"gflops", 1e-9 * flops / summary(seconds)["median"].get<double>()},
+          {"flops", flops},
+          {"parameters", num_parameters(shape)},
+          {"recompute", options.recompute},
           {"tokens", tokens},
           {"plan", options.plan},
           {"optimizer_steps", replica.optimizer_steps()}};

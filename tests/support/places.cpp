@@ -11,7 +11,8 @@ std::filesystem::path shared_folder() {
 }
 
 std::filesystem::path source_folder() {
-  return TROUPE_SOURCE_DIR;
+  const char* given = std::getenv("TROUPE_SOURCE");
+  return given != nullptr ? given : TROUPE_SOURCE_DIR;
 }
 
 bool second_opinion() {

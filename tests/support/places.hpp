@@ -10,6 +10,8 @@ namespace troupe::support {
 
 /// Returns $TROUPE_SHARED, else `shared` beside the source tree.
 std::filesystem::path shared_folder();
+/// Returns $TROUPE_SOURCE, else the source tree: programs that were carried to
+/// another machine (tests/gpu/bundle.sh) have a folder with what they read.
 std::filesystem::path source_folder();
 
 /// Returns true if golden tests read the folder beside the source tree

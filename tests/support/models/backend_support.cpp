@@ -39,6 +39,21 @@ const auto* const needs_gpu
 
 } // namespace
 
+models::Backend& unrecorded_backend_under_test() {
+  static models::AtenBackend aten(at::kCPU, nullptr);
+  if (asked() == "aten")
+    return aten;
+  if (asked() != "gpu")
+    return models::host_backend();
+  constexpr int first_with_flash = 8; // as models/gpu/gpu.cpp
+  static models::AtenBackend gpu(
+    at::Device(at::kCUDA, 0), models::gpu_backend(0).memory(),
+    net::find_gpus().generations.at(0) >= first_with_flash
+      ? &models::aten_flash()
+      : nullptr);
+  return gpu;
+}
+
 models::Backend& backend_under_test() {
   static models::AtenBackend aten(at::kCPU, nullptr, nullptr,
                                   &ReplayingRecorder::make);

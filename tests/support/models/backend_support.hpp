@@ -12,6 +12,8 @@
 namespace troupe::testing {
 
 models::Backend& backend_under_test();
+/// Returns the same without graph capture: kernels are launched one by one.
+models::Backend& unrecorded_backend_under_test();
 
 /// Returns the group for memory of the devices that tests have, which the host
 /// may not be able to address.
