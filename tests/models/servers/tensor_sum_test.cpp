@@ -17,14 +17,14 @@
 namespace troupe::models {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using TensorBytes = std::vector<std::byte>;
 constexpr std::size_t word_bytes = 8;
 /// Three chunks and a part of one, whose last word is not whole.
 constexpr std::size_t odd_size = 3 * sum_chunk_bytes + 5 * word_bytes + 3;
 
 /// The bytes of tests/support/tensor_sum.py: `pattern`.
-Bytes pattern(std::size_t size) {
-  Bytes bytes(size);
+TensorBytes pattern(std::size_t size) {
+  TensorBytes bytes(size);
   std::uint64_t state = 1;
   for (auto& byte : bytes) {
     state = state * 6364136223846793005 + 1442695040888963407;
@@ -33,7 +33,7 @@ Bytes pattern(std::size_t size) {
   return bytes;
 }
 
-std::string sum_without_order(const Bytes& bytes) {
+std::string sum_without_order(const TensorBytes& bytes) {
   std::vector<std::uint64_t> order((bytes.size() + sum_chunk_bytes - 1)
                                    / sum_chunk_bytes);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -74,7 +74,8 @@ TEST(TensorSum, FindsEachFlippedBit) {
 }
 
 /// Swaps two ranges of bytes that do not overlap.
-void swap_ranges(Bytes& bytes, std::size_t a, std::size_t b, std::size_t size) {
+void swap_ranges(TensorBytes& bytes, std::size_t a, std::size_t b,
+                 std::size_t size) {
   std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(a),
                    bytes.begin() + static_cast<std::ptrdiff_t>(a + size),
                    bytes.begin() + static_cast<std::ptrdiff_t>(b));
