@@ -20,8 +20,8 @@ void take_appended(Sample& sample, const Tokenizer& tokenizer);
 /// Returns the turn that continues the sample in its current state.
 Turn next_turn(const Sample& sample, std::uint32_t max_tokens,
                std::uint32_t speaker = 0);
-/// Adds the tokens of a speaker, their text (turn), and the text of all turns of
-/// the first one (response): what others say has loss_mask 0.
+/// Adds the tokens of a speaker, their text (turn), and the text of all turns
+/// of the first one (response): what others say has loss_mask 0.
 void take_turn(Sample& sample, const TurnEnd& turn, const Tokenizer& tokenizer,
                std::uint32_t speaker = 0);
 
