@@ -5,7 +5,7 @@
 # that libtorch_cuda loads.
 #
 #   tests/gpu/standin.sh [--gpus N] [--mb N] [--seed N] [--print] -- COMMAND..
-#   tests/gpu/standin.sh --test      builds and runs standin_test.cpp
+#   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs standin_test.cpp
 #
 # --gpus   pretended GPUs (2)           --mb     memory of each in MiB (16384)
 # --seed   order in which streams run   --print  what was launched, at the end
@@ -32,7 +32,7 @@ while (($#)); do
     --mb) mb=$2; shift 2 ;;
     --seed) seed=$2; shift 2 ;;
     --print) print=(TROUPE_STANDIN_PRINT=1); shift ;;
-    --test) is_test=1; shift ;;
+    --test) is_test=1; shift; break ;;
     --) shift; break ;;
     -h | --help) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'standin: unknown argument %s (try --help)\n' "$1" >&2; exit 2 ;;

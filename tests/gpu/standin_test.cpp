@@ -1,7 +1,5 @@
 // The stand-ins for CUDA under the real libtorch_cuda: what they compute, and
 // what they find. Runs under the preload of standin.sh.
-#include "cuda/standin/standin.hpp"
-
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -9,7 +7,12 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 
+#include "cuda/standin/standin.hpp"
+#include <dlfcn.h>
+
 #include <array>
+#include <cmath>
+#include <string>
 #include <thread>
 
 namespace {
@@ -21,8 +24,9 @@ constexpr int num_seeds = 20;
 class Standin : public ::testing::Test {
 protected:
   void SetUp() override {
-    c10::cuda::device_synchronize();
+    at::globalContext().lazyInitDevice(at::kCUDA);
     standin_begin(1);
+    cudaGetLastError();
   }
 };
 
@@ -31,7 +35,7 @@ Tensor on_gpu(const Tensor& x, int device = 0) {
 }
 
 Tensor some(at::IntArrayRef sizes) {
-  return at::arange(at::numel_from_sizes(sizes), at::kFloat)
+  return at::arange(c10::multiply_integers(sizes), at::kFloat)
     .mul_(0.37F)
     .sin_()
     .view(sizes);
@@ -153,11 +157,11 @@ TEST_F(Standin, IndexedOperatorsHaveTheNumbersOfTheCpu) {
               x.clone().index_add_(0, rows, x.narrow(0, 0, 4)), 0);
   expect_near(gx.gather(1, grows.unsqueeze(0)), x.gather(1, rows.unsqueeze(0)),
               0);
-  expect_near(at::zeros({9, 40}, gx.options())
-                .index_copy_(0, grows.narrow(0, 0, 3), gx.narrow(0, 0, 3)),
-              at::zeros({9, 40})
-                .index_copy_(0, rows.narrow(0, 0, 3), x.narrow(0, 0, 3)),
-              0);
+  expect_near(
+    at::zeros({9, 40}, gx.options())
+      .index_copy_(0, grows.narrow(0, 0, 3), gx.narrow(0, 0, 3)),
+    at::zeros({9, 40}).index_copy_(0, rows.narrow(0, 0, 3), x.narrow(0, 0, 3)),
+    0);
   Tensor put = gx.clone();
   put.index_put_({grows.narrow(0, 0, 3)}, gx.narrow(0, 8, 3));
   Tensor expected = x.clone();
@@ -194,9 +198,8 @@ TEST_F(Standin, FlashAttentionHasTheNumbersOfASoftmax) {
   const auto found = at::_flash_attention_forward(
     on_gpu(q), on_gpu(k), on_gpu(k), on_gpu(starts), on_gpu(starts), 7, 7, 0.0,
     false, false, 0.25, -1, 0);
-  const auto wide = [](const Tensor& x) {
-    return x.to(at::kFloat).transpose(0, 1);
-  };
+  const auto wide
+    = [](const Tensor& x) { return x.to(at::kFloat).transpose(0, 1); };
   const Tensor keys = wide(k).repeat_interleave(2, 0);
   const Tensor scores
     = (at::bmm(wide(q), keys.transpose(1, 2)) * 0.25)
@@ -291,7 +294,8 @@ TEST_F(Standin, WorkBeyondABlockIsNamed) {
   cudaMalloc(reinterpret_cast<void**>(&data), 100);
   cudaMemsetAsync(data + 50, 1, 51, nullptr);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
-  EXPECT_NE(std::string(standin_fault()).find("goes beyond"), std::string::npos);
+  EXPECT_NE(std::string(standin_fault()).find("goes beyond"),
+            std::string::npos);
   standin_begin(1);
   cudaGetLastError();
   cudaFree(data);
@@ -323,9 +327,9 @@ TEST_F(Standin, AGpuHasItsMemoryAndNoMore) {
   cudaMemGetInfo(&then, &total);
   EXPECT_EQ(then, free);
   cudaFree(data);
-  EXPECT_THROW(at::empty({static_cast<std::int64_t>(total)},
-                         at::device(at::kCUDA)),
-               c10::OutOfMemoryError);
+  EXPECT_THROW(
+    at::empty({static_cast<std::int64_t>(total)}, at::device(at::kCUDA)),
+    c10::OutOfMemoryError);
 }
 
 TEST_F(Standin, DeviceAndLastErrorAreOfAThread) {
@@ -386,7 +390,8 @@ TEST_F(Standin, ACaptureRefusesCallsByTheModeOfTheThread) {
     void* other = nullptr;
     EXPECT_EQ(cudaMalloc(&other, 16), cudaSuccess);
     cudaFree(other);
-  }).join();
+  })
+    .join();
   auto mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   EXPECT_EQ(cudaMalloc(&data, 16), cudaSuccess);
@@ -439,10 +444,10 @@ TEST_F(Standin, AForkedStreamMustJoinItsCapture) {
 TEST_F(Standin, AKernelWithAHostBodyRunsWhenItsStreamDoes) {
   TwoStreams streams;
   static const char stub = 0;
-  const auto add = reinterpret_cast<void (*)(void**, const char*, char*,
-                                             const char*, int, void*, void*,
-                                             void*, void*, int*)>(
-    ::dlsym(RTLD_DEFAULT, "__cudaRegisterFunction"));
+  const auto add
+    = reinterpret_cast<void (*)(void**, const char*, char*, const char*, int,
+                                void*, void*, void*, void*, int*)>(
+      ::dlsym(RTLD_DEFAULT, "__cudaRegisterFunction"));
   add(nullptr, &stub, nullptr, "write_number", -1, nullptr, nullptr, nullptr,
       nullptr, nullptr);
   troupe::standin::set_kernel_body(

@@ -1,10 +1,9 @@
 // The CPU's operators over the memory of pretended GPUs.
-#include "aten_operators.hpp"
-
-#include "standin.hpp"
-
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAStream.h>
+
+#include "aten_operators.hpp"
+#include "standin.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -45,8 +44,7 @@ Range range_of(const at::Tensor& tensor) {
   return {tensor.const_data_ptr(),
           tensor.numel() == 0
             ? 0
-            : at::detail::computeStorageNbytes(tensor.sizes(),
-                                               tensor.strides(),
+            : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
                                                tensor.itemsize())};
 }
 
@@ -121,12 +119,13 @@ Values made_results(const c10::FunctionSchema& schema, const Values& returned,
 }
 
 c10::cuda::CUDAStream stream_of(const CpuCall& call) {
-  return c10::cuda::getCurrentCUDAStream(
-    call.device ? call.device->index() : -1);
+  return c10::cuda::getCurrentCUDAStream(call.device ? call.device->index()
+                                                     : -1);
 }
 
 void check(cudaError_t result) {
-  TORCH_CHECK(result == cudaSuccess, "CUDA error: ", cudaGetErrorString(result));
+  TORCH_CHECK(result == cudaSuccess,
+              "CUDA error: ", cudaGetErrorString(result));
 }
 
 } // namespace
@@ -150,8 +149,8 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   // After libtorch's code, which gives results that are given their size.
   const auto call = std::make_shared<CpuCall>(schema, given);
   std::vector<Range> ranges = call->ranges;
-  const Values made = made_results(
-    schema, last(*stack, schema.returns().size()), ranges);
+  const Values made
+    = made_results(schema, last(*stack, schema.returns().size()), ranges);
   const auto stream = stream_of(*call);
   check(enqueue(stream.stream(), stream.device_index(),
                 {c10::toString(op.operator_name()), ranges, [op, call, made] {
@@ -166,9 +165,8 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 void run_at_once(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  const auto call
-    = std::make_shared<CpuCall>(schema,
-                                last(*stack, schema.arguments().size()));
+  const auto call = std::make_shared<CpuCall>(
+    schema, last(*stack, schema.arguments().size()));
   const auto stream = stream_of(*call);
   const auto found = std::make_shared<torch::jit::Stack>(call->args);
   const std::string name = c10::toString(op.operator_name());

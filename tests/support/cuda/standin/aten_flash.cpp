@@ -1,5 +1,5 @@
-// Flash attention over packed sequences for the CPU, which libtorch has for GPUs
-// only: slow, in fp32, sequence by sequence.
+// Flash attention over packed sequences for the CPU, which libtorch has for
+// GPUs only: slow, in fp32, sequence by sequence.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -28,8 +28,8 @@ std::vector<Sequence> sequences_of(const Tensor& query_starts,
     const auto at = [&](const Tensor& x, std::int64_t i) {
       return x[i].item<std::int64_t>();
     };
-    found.push_back({at(q, s), at(q, s + 1) - at(q, s), at(k, s),
-                     at(k, s + 1) - at(k, s)});
+    found.push_back(
+      {at(q, s), at(q, s + 1) - at(q, s), at(k, s), at(k, s + 1) - at(k, s)});
   }
   return found;
 }
@@ -71,10 +71,9 @@ Tensor scores_of(const Tensor& q_ALD, const Tensor& k_AKD, double scale,
 
 Window window_of(bool is_causal, std::optional<c10::SymInt> left,
                  std::optional<c10::SymInt> right) {
-  return {left ? left->expect_int() : -1,
-          is_causal ? 0
-          : right   ? right->expect_int()
-                    : -1};
+  return {left ? left->expect_int() : -1, is_causal ? 0
+                                          : right   ? right->expect_int()
+                                                    : -1};
 }
 
 double scale_of(std::optional<double> scale, const Tensor& query) {
@@ -92,11 +91,10 @@ forward(const Tensor& query, const Tensor& key, const Tensor& value,
   Tensor out = at::zeros(query.sizes(), query.options());
   Tensor lse = at::zeros({query.size(1), query.size(0)}, at::kFloat);
   for (const Sequence& s : sequences_of(*query_starts, *key_starts)) {
-    const Tensor scores
-      = scores_of(heads_of(query, s.first_query, s.queries, 1),
-                  heads_of(key, s.first_key, s.keys, shared),
-                  scale_of(scale, query),
-                  hidden(s, window_of(is_causal, left, right)));
+    const Tensor scores = scores_of(
+      heads_of(query, s.first_query, s.queries, 1),
+      heads_of(key, s.first_key, s.keys, shared), scale_of(scale, query),
+      hidden(s, window_of(is_causal, left, right)));
     const Tensor context = at::bmm(
       at::softmax(scores, 2), heads_of(value, s.first_key, s.keys, shared));
     out.narrow(0, s.first_query, s.queries).copy_(context.transpose(0, 1));
@@ -132,10 +130,10 @@ backward(const Tensor& d_out, const Tensor& query, const Tensor& key,
     };
     const Tensor q = of_queries(query);
     const Tensor d = of_queries(d_out);
-    const Tensor p = at::exp(
-      scores_of(q, of_keys(key), factor,
-                hidden(s, window_of(is_causal, left, right)))
-      - lse.narrow(1, s.first_query, s.queries).unsqueeze(2));
+    const Tensor p
+      = at::exp(scores_of(q, of_keys(key), factor,
+                          hidden(s, window_of(is_causal, left, right)))
+                - lse.narrow(1, s.first_query, s.queries).unsqueeze(2));
     const Tensor dp = at::bmm(d, of_keys(value).transpose(1, 2));
     const Tensor delta = (d * of_queries(out)).sum(2, /*keepdim=*/true);
     const Tensor ds = p * (dp - delta) * factor;

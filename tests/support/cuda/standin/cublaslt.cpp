@@ -2,7 +2,6 @@
 // host when its stream runs, with a bias or without. Other epilogues are
 // refused.
 #include "product.hpp"
-
 #include <cublasLt.h>
 
 #include <cstring>
@@ -130,13 +129,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t
-cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
-               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
-               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
-               cublasLtMatrixLayout_t c_layout, void* d,
-               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*,
-               void*, size_t, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                              const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t c_layout,
+                              void* d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t*, void*, size_t,
+                              cudaStream_t stream) {
   const Attributes& about = of_const(desc);
   const auto epilogue
     = about.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
@@ -160,8 +160,8 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
   product.c = matrix_of(c, c_layout, false);
   product.d = matrix_of(d, d_layout, false);
   if (epilogue == CUBLASLT_EPILOGUE_BIAS)
-    product.bias_m = about.get<const void*>(
-      CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr);
+    product.bias_m
+      = about.get<const void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr);
   return enqueue_product(stream, "cublasLtMatmul", product);
 }
 }

@@ -3,11 +3,11 @@
 #include "memory.hpp"
 #include "state.hpp"
 #include "streams.hpp"
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <map>
 #include <utility>
 
@@ -274,21 +274,24 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* found, const void*) {
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return cudaSuccess;
 }
-cudaError_t
-cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int,
-                                              size_t) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          const void*, int,
+                                                          size_t) {
   *blocks = 2;
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-  int* blocks, const void*, int, size_t, unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
+                                                                   const void*,
+                                                                   int, size_t,
+                                                                   unsigned) {
   *blocks = 2;
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(
-  const char* name, void** found, unsigned, unsigned long long,
-  cudaDriverEntryPointQueryResult* result) {
+cudaError_t
+cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned,
+                                 unsigned long long,
+                                 cudaDriverEntryPointQueryResult* result) {
   *found = ::dlsym(RTLD_DEFAULT, name);
   if (result != nullptr)
     *result = *found == nullptr ? cudaDriverEntryPointSymbolNotFound

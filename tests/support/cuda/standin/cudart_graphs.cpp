@@ -53,8 +53,7 @@ GraphExec& exec_of(cudaGraphExec_t exec) {
 
 extern "C" {
 
-cudaError_t
-cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   std::swap(*mode, thread_state().mode);
   return cudaSuccess;
 }
@@ -101,8 +100,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
     fault(cudaSuccess, "a stream that a capture forked was not joined");
     return said(cudaErrorStreamCaptureUnjoined);
   }
-  *made = reinterpret_cast<cudaGraph_t>(
-    new std::shared_ptr<Graph>(capture->graph));
+  *made
+    = reinterpret_cast<cudaGraph_t>(new std::shared_ptr<Graph>(capture->graph));
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,

@@ -4,13 +4,12 @@
 #include "memory.hpp"
 #include "state.hpp"
 #include "streams.hpp"
-
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 
 using namespace troupe::standin;
 
@@ -123,9 +122,9 @@ cudaError_t cudaMemPrefetchAsync(const void* data, size_t size_bytes,
     return said(cudaErrorInvalidValue);
   const bool to_host = to.type != cudaMemLocationTypeDevice;
   return enqueue(stream, current(),
-                 {"cudaMemPrefetchAsync",
-                  {{data, size_bytes}},
-                  [=] { memory().move_pages(data, to_host); }});
+                 {"cudaMemPrefetchAsync", {{data, size_bytes}}, [=] {
+                    memory().move_pages(data, to_host);
+                  }});
 }
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise,
                           cudaMemLocation) {
@@ -186,9 +185,9 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size_bytes,
 cudaError_t cudaMemsetAsync(void* data, int value, size_t size_bytes,
                             cudaStream_t stream) {
   return enqueue(stream, current(),
-                 {"cudaMemsetAsync",
-                  {{data, size_bytes}},
-                  [=] { std::memset(data, value, size_bytes); }});
+                 {"cudaMemsetAsync", {{data, size_bytes}}, [=] {
+                    std::memset(data, value, size_bytes);
+                  }});
 }
 cudaError_t cudaMemset(void* data, int value, size_t size_bytes) {
   if (const auto refused = check_unsafe("cudaMemset"))

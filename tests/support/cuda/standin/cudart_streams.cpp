@@ -218,8 +218,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from,
                                  cudaEvent_t to) {
   const Lock lock(mutex());
-  *milliseconds = static_cast<float>(
-    (event_of(to)->time_s - event_of(from)->time_s) * 1e3);
+  *milliseconds
+    = static_cast<float>((event_of(to)->time_s - event_of(from)->time_s) * 1e3);
   return cudaSuccess;
 }
 }

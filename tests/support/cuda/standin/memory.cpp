@@ -2,7 +2,6 @@
 
 #include "queue.hpp"
 #include "state.hpp"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,8 +17,8 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 
 std::size_t whole_pages(std::size_t bytes) {
-  return std::max(page_bytes, (bytes + page_bytes - 1) / page_bytes
-                                * page_bytes);
+  return std::max(page_bytes,
+                  (bytes + page_bytes - 1) / page_bytes * page_bytes);
 }
 
 template <class Blocks>
@@ -29,9 +28,8 @@ auto block_at(Blocks& blocks, const void* data) {
     return blocks.end();
   --found;
   const auto offset = static_cast<const char*>(data) - found->first;
-  const bool inside
-    = static_cast<std::size_t>(offset)
-      < std::max<std::size_t>(found->second.size_bytes, 1);
+  const bool inside = static_cast<std::size_t>(offset)
+                      < std::max<std::size_t>(found->second.size_bytes, 1);
   return inside ? found : blocks.end();
 }
 
@@ -92,8 +90,7 @@ void* Memory::take(std::size_t size_bytes, Kind kind, int device) {
   if (kind == Kind::device) {
     block.file = ::memfd_create("troupe_standin", MFD_CLOEXEC);
     if (block.file < 0
-        || ::ftruncate(block.file,
-                       static_cast<off_t>(whole_pages(size_bytes)))
+        || ::ftruncate(block.file, static_cast<off_t>(whole_pages(size_bytes)))
              != 0)
       return nullptr;
     flags = MAP_SHARED | MAP_NORESERVE;
@@ -171,9 +168,8 @@ bool Memory::may_access(const Work& work) {
       continue;
     const auto freed = block_at(freed_, range.data);
     if (freed != freed_.end()) {
-      fault(cudaErrorIllegalAddress,
-            work.name + " uses " + about(freed->second)
-              + " that has been freed");
+      fault(cudaErrorIllegalAddress, work.name + " uses " + about(freed->second)
+                                       + " that has been freed");
       return false;
     }
     const auto found = block_at(blocks_, range.data);

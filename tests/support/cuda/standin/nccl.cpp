@@ -4,7 +4,6 @@
 // for each other's order. NCCL's header is not included: toolkits lack it, and
 // the numbers are those of nccl.h 2.
 #include "standin.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,7 +79,8 @@ thread_local int open_groups = 0;
 thread_local std::vector<Pending> pending;
 
 std::size_t size_of(int type) {
-  return type == f64 || type == i64 ? 8 : type == bf16 ? 2
+  return type == f64 || type == i64 ? 8
+         : type == bf16             ? 2
          : type == i8 || type == u8 ? 1
                                     : 4;
 }
@@ -155,8 +155,8 @@ std::vector<char> reduced(const std::map<int, Call>& calls, std::size_t count,
 bool can_reduce(int type, int operation) {
   const bool is_number = type == i32 || type == f32 || type == f64
                          || type == bf16 || (type == i64 && operation == sum);
-  return is_number && (operation == sum || (operation >= highest
-                                            && operation <= mean));
+  return is_number
+         && (operation == sum || (operation >= highest && operation <= mean));
 }
 
 /// Takes the part of one member; `arrival`: where its stream stood when the
@@ -176,10 +176,9 @@ int take_part(const Pending& part, const Place& arrival) {
   count_launch(part.key);
   if (round.calls.size() < part.members)
     return ok;
-  round.meeting.start({part.key, part.ranges,
-                       [calls = round.calls, body = part.body] {
-                         body(calls);
-                       }});
+  round.meeting.start(
+    {part.key, part.ranges,
+     [calls = round.calls, body = part.body] { body(calls); }});
   group.rounds.erase(key);
   return ok;
 }
@@ -220,8 +219,8 @@ int collective(const char* name, const void* from, std::size_t from_bytes,
 
 int point_to_point(const void* from, void* to, std::size_t bytes, int sender,
                    int receiver, Member* member, cudaStream_t stream) {
-  const std::string key = "ncclSend " + std::to_string(sender) + " to "
-                          + std::to_string(receiver);
+  const std::string key
+    = "ncclSend " + std::to_string(sender) + " to " + std::to_string(receiver);
   const void* used = from == nullptr ? to : from;
   return call({member,
                key,
@@ -344,7 +343,8 @@ int ncclReduce(const void* from, void* to, size_t count, int type,
   const std::size_t bytes = count * size_of(type);
   const bool is_root = member_of(communicator)->rank == root;
   return collective("ncclReduce", from, bytes, to, is_root ? bytes : 0,
-                    communicator, stream, [=](const std::map<int, Call>& calls) {
+                    communicator, stream,
+                    [=](const std::map<int, Call>& calls) {
                       const auto all = reduced(calls, count, type, operation);
                       std::memcpy(calls.at(root).to, all.data(), all.size());
                     });
@@ -355,7 +355,8 @@ int ncclAllGather(const void* from, void* to, size_t count, int type,
   const auto size
     = static_cast<std::size_t>(member_of(communicator)->group->size);
   return collective("ncclAllGather", from, bytes, to, bytes * size,
-                    communicator, stream, [=](const std::map<int, Call>& calls) {
+                    communicator, stream,
+                    [=](const std::map<int, Call>& calls) {
                       std::vector<char> all;
                       for (const auto& [rank, each] : calls) {
                         const auto* mine = static_cast<const char*>(each.from);

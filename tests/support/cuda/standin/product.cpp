@@ -50,10 +50,9 @@ std::vector<Sum> table_of(const Matrix& matrix, std::int64_t rows,
   std::vector<Sum> table(static_cast<std::size_t>(rows * columns));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
-      const std::int64_t at
-        = index * matrix.distance
-          + (matrix.is_transposed ? i * matrix.stride + j
-                                  : j * matrix.stride + i);
+      const std::int64_t at = index * matrix.distance
+                              + (matrix.is_transposed ? i * matrix.stride + j
+                                                      : j * matrix.stride + i);
       table[static_cast<std::size_t>(i * columns + j)]
         = static_cast<Sum>(element(matrix.data, matrix.type, at));
     }
@@ -107,8 +106,7 @@ double element(const void* data, cudaDataType type, std::int64_t at) {
   }
 }
 
-void set_element(void* data, cudaDataType type, std::int64_t at,
-                 double value) {
+void set_element(void* data, cudaDataType type, std::int64_t at, double value) {
   switch (type) {
   case CUDA_R_64F:
     static_cast<double*>(data)[at] = value;

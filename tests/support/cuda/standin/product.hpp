@@ -29,8 +29,8 @@ struct Product {
   double beta = 0;
   Matrix a;
   Matrix b;
-  Matrix c; ///< what beta multiplies; may be `d`
-  Matrix d; ///< the result
+  Matrix c;                     ///< what beta multiplies; may be `d`
+  Matrix d;                     ///< the result
   const void* bias_m = nullptr; ///< of D's type; null: none
 };
 

@@ -71,8 +71,7 @@ void Queue::run_one() {
 
 void Queue::run_until(const NodePtr& node) {
   Lock lock(mutex());
-  const std::uint64_t epoch = epoch_;
-  while (node != nullptr && !node->is_done && epoch == epoch_) {
+  while (node != nullptr && !node->is_done) {
     if (ready_.empty()) {
       changed_.wait(lock);
       continue;
@@ -97,13 +96,9 @@ void Queue::run_some(std::size_t count) {
     run_one();
 }
 
-void Queue::begin(std::uint64_t seed) {
+void Queue::seed(std::uint64_t seed) {
   const Lock lock(mutex());
-  ready_.clear();
-  waiting_ = 0;
-  ++epoch_;
   random_.seed(seed);
-  changed_.notify_all();
 }
 
 } // namespace troupe::standin

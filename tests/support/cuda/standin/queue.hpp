@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -46,8 +47,8 @@ public:
   std::size_t waiting() const {
     return waiting_;
   }
-  /// Drops what waits and draws orders from this seed.
-  void begin(std::uint64_t seed);
+  /// Draws orders from this seed.
+  void seed(std::uint64_t seed);
 
 private:
   void run_one();
@@ -55,7 +56,6 @@ private:
 
   std::vector<NodePtr> ready_;
   std::size_t waiting_ = 0; ///< added and not done
-  std::uint64_t epoch_ = 0; ///< counts `begin`
   std::mt19937_64 random_;
   std::condition_variable_any changed_;
 };

@@ -19,8 +19,8 @@
 #include <vector>
 
 extern "C" {
-/// Begins anew: counts and faults are forgotten, work that waits is dropped,
-/// and sticky errors are cleared. Blocks, streams and events stay.
+/// Begins anew: runs what waits, then forgets counts, faults and the error that
+/// ended the context. Blocks, streams and events stay.
 void standin_begin(std::uint64_t seed);
 /// Sets the memory that each pretended GPU has.
 void standin_set_memory(std::size_t bytes_of_a_gpu);
@@ -120,7 +120,8 @@ void set_kernel_body(const std::string& name, void (*body)(Grid, Args...)) {
   set_kernel_body(name, [body](void** args, Grid grid) {
     const auto taken = [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::tuple<Args...>{*static_cast<Args*>(args[I])...};
-    }(std::index_sequence_for<Args...>{});
+    }
+    (std::index_sequence_for<Args...>{});
     return [=] {
       std::apply([&](const Args&... each) { body(grid, each...); }, taken);
     };

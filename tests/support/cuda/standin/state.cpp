@@ -40,7 +40,7 @@ State& state() {
     made->num_devices = static_cast<int>(number_of("TROUPE_STANDIN_GPUS", 2));
     made->device_bytes
       = number_of("TROUPE_STANDIN_MB", made->device_bytes >> 20) << 20;
-    queue().begin(number_of("TROUPE_STANDIN_SEED", 0));
+    queue().seed(number_of("TROUPE_STANDIN_SEED", 0));
     if (std::getenv("TROUPE_STANDIN_PRINT") != nullptr)
       std::atexit(standin_print);
     return made;
@@ -95,13 +95,14 @@ using namespace troupe::standin;
 
 void standin_begin(std::uint64_t seed) {
   const Lock lock(mutex());
+  queue().run_ready();
   state().launches.clear();
   state().waits.clear();
   state().bodiless.clear();
   state().faults = 0;
   state().last_fault.clear();
   state().sticky = cudaSuccess;
-  queue().begin(seed);
+  queue().seed(seed);
 }
 void standin_set_memory(std::size_t bytes_of_a_gpu) {
   const Lock lock(mutex());

@@ -9,8 +9,7 @@ namespace troupe::standin {
 
 namespace {
 
-void invalidate(const CapturePtr& capture, const char* call,
-                const char* why) {
+void invalidate(const CapturePtr& capture, const char* call, const char* why) {
   capture->is_invalid = true;
   fault(cudaSuccess, std::string(call) + " during a capture: " + why);
 }
@@ -61,8 +60,7 @@ bool Streams::remove(cudaStream_t stream) {
   // The legacy stream goes on waiting for what the stream had to do.
   Stream& legacy = legacy_[found->second.device];
   if (found->second.is_blocking && found->second.tail)
-    legacy.tail
-      = queue().add({}, {legacy.tail, std::move(found->second.tail)});
+    legacy.tail = queue().add({}, {legacy.tail, std::move(found->second.tail)});
   streams_.erase(found);
   return true;
 }
