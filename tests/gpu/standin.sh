@@ -5,7 +5,7 @@
 # that libtorch_cuda loads.
 #
 #   tests/gpu/standin.sh [--gpus N] [--mb N] [--seed N] [--print] -- COMMAND..
-#   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs standin_test.cpp
+#   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs tests/gpu/*_test.cpp
 #
 # --gpus   pretended GPUs (2)           --mb     memory of each in MiB (16384)
 # --seed   order in which streams run   --print  what was launched, at the end
@@ -90,14 +90,14 @@ library libtroupe_standin_aten.so aten_route.o aten_cpu.o aten_flash.o \
   "-L$torch/lib" -lc10_cuda -ltorch_cpu -lc10 "-Wl,-rpath,$torch/lib"
 if ((is_test)); then
   test=$build/standin_test
-  if [[ -z $(find "$root/tests/gpu/standin_test.cpp" "$source" -newer "$test" 2>/dev/null || echo new) ]]; then
-    :
-  else
-    printf 'standin: compiles standin_test.cpp\n' >&2
-    "${cxx[@]}" -std=c++20 -O1 -g1 -Wall -Wextra "$root/tests/gpu/standin_test.cpp" -o "$test" \
-      -I"$root/tests/support" "${tensors[@]}" "$build/libcudart.so.13" "-L$torch/lib" \
-      -Wl,--no-as-needed -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 -lgtest_main -lgtest -ldl \
-      -Wl,--disable-new-dtags,-rpath,"$torch/lib" -Wl,--unresolved-symbols=ignore-in-shared-libs
+  tests=("$root"/tests/gpu/*_test.cpp)
+  if [[ ! -e $test || -n $(find "${tests[@]}" "$source/standin.hpp" -newer "$test") ]]; then
+    printf 'standin: compiles %s\n' "${tests[@]##*/}" >&2
+    "${cxx[@]}" -std=c++20 -O1 -g1 -Wall -Wextra "${tests[@]}" -o "$test" \
+      -I"$root/tests/support" "${tensors[@]}" "$build/libcudart.so.13" "$build/libnccl.so.2" \
+      "-L$torch/lib" -Wl,--no-as-needed -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 -lgtest_main \
+      -lgtest -ldl -Wl,--disable-new-dtags,-rpath,"$torch/lib" \
+      -Wl,--unresolved-symbols=ignore-in-shared-libs
   fi
   set -- "$test" "$@"
 fi

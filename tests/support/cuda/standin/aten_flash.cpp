@@ -34,7 +34,8 @@ std::vector<Sequence> sequences_of(const Tensor& query_starts,
   return found;
 }
 
-/// What a query sees: so many keys before its own place, and after it; -1: all.
+/// Numbers of keys that a query sees before its own place, and after it; -1:
+/// all.
 struct Window {
   std::int64_t left;
   std::int64_t right;

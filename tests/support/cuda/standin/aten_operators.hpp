@@ -12,7 +12,7 @@
 
 namespace troupe::standin {
 
-/// What happens at a call of an operator.
+/// Ways that a call of an operator goes.
 enum class Route {
   untouched,   ///< views, and what CUDA's runtime does alone
   of_others,   ///< it calls other operators or cuBLAS, which compute

@@ -20,15 +20,15 @@ bool close_streams(const CapturePtr& capture) {
   bool is_joined = true;
   const Stream* origin = streams().find(capture->origin, capture->device);
   const auto& works = capture->graph->works;
-  std::vector<std::size_t> todo = origin->captured_tail;
+  std::vector<std::size_t> open = origin->captured_tail;
   std::vector<bool> reached(works.size());
-  while (!todo.empty()) {
-    const std::size_t at = todo.back();
-    todo.pop_back();
+  while (!open.empty()) {
+    const std::size_t at = open.back();
+    open.pop_back();
     if (reached[at])
       continue;
     reached[at] = true;
-    todo.insert(todo.end(), works[at].after.begin(), works[at].after.end());
+    open.insert(open.end(), works[at].after.begin(), works[at].after.end());
   }
   for (auto& [handle, stream] : streams().all()) {
     if (stream.capture != capture)

@@ -24,7 +24,7 @@ cudaError_t take(void** data, std::size_t size_bytes, Kind kind) {
   return *data == nullptr ? said(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 
-/// What one process tells another of a block.
+/// Facts of a block that another process needs.
 struct IpcHandle {
   int process;
   int file;

@@ -8,7 +8,7 @@ namespace {
 
 /// CUDA_ERROR_NOT_SUPPORTED.
 constexpr int refused = 801;
-/// What stands for a context.
+/// Stands for a context.
 int context;
 
 int refuse(const char* name) {

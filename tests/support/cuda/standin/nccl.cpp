@@ -28,7 +28,7 @@ struct Id {
   char bytes[128];
 };
 
-/// What a member brings to a call.
+/// Memory that a member brings to a call.
 struct Call {
   const void* from = nullptr;
   void* to = nullptr;
@@ -333,20 +333,6 @@ int ncclAllReduce(const void* from, void* to, size_t count, int type,
                       const auto all = reduced(calls, count, type, operation);
                       for (const auto& [rank, each] : calls)
                         std::memcpy(each.to, all.data(), all.size());
-                    });
-}
-int ncclReduce(const void* from, void* to, size_t count, int type,
-               int operation, int root, void* communicator,
-               cudaStream_t stream) {
-  if (!can_reduce(type, operation))
-    return invalid_argument;
-  const std::size_t bytes = count * size_of(type);
-  const bool is_root = member_of(communicator)->rank == root;
-  return collective("ncclReduce", from, bytes, to, is_root ? bytes : 0,
-                    communicator, stream,
-                    [=](const std::map<int, Call>& calls) {
-                      const auto all = reduced(calls, count, type, operation);
-                      std::memcpy(calls.at(root).to, all.data(), all.size());
                     });
 }
 int ncclAllGather(const void* from, void* to, size_t count, int type,

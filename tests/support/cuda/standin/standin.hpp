@@ -1,6 +1,7 @@
-// What tests and the other stand-ins ask of the stand-in for CUDA's runtime
-// (cudart_*.cpp): pretended GPUs whose memory is the host's, and whose streams
-// run what was given to them when somebody waits, in a random legal order.
+// The stand-in for CUDA's runtime (cudart_*.cpp) as tests and the other
+// stand-ins see it: pretended GPUs whose memory is the host's, and whose
+// streams run what was given to them when somebody waits, in a random legal
+// order.
 //
 // The functions with C names can be found by dlsym in any process that runs
 // under the preload (tests/gpu/standin.sh); a process without it has none.

@@ -1,4 +1,4 @@
-// What the stand-in for CUDA's runtime keeps of calls: the last error and the
+// Records of the stand-in for CUDA's runtime: the last error and the
 // current device of each thread, the error that ends a context, counts, and
 // faults in words.
 #pragma once
@@ -26,7 +26,7 @@ struct State {
 /// begins with.
 State& state();
 
-/// What CUDA keeps per thread.
+/// State that CUDA keeps per thread.
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
