@@ -1,0 +1,395 @@
+// NCCL for the stand-in of CUDA's runtime, between the GPUs of one process. A
+// collective is work of all members' streams: it runs on the host when all have
+// arrived, in the order of ranks, and members in a group of calls do not wait
+// for each other's order. NCCL's header is not included: toolkits lack it, and
+// the numbers are those of nccl.h 2.
+#include "standin.hpp"
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <optional>
+
+using namespace troupe::standin;
+
+namespace {
+
+constexpr int ok = 0;
+constexpr int system_error = 2;
+constexpr int invalid_argument = 4;
+constexpr int invalid_usage = 5;
+
+enum Type { i8 = 0, u8 = 1, i32 = 2, i64 = 4, f32 = 7, f64 = 8, bf16 = 9 };
+enum Operation { sum = 0, highest = 2, lowest = 3, mean = 4 };
+
+struct Id {
+  char bytes[128];
+};
+
+/// Memory that a member brings to a call.
+struct Call {
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+/// A call of a group, until all members have come.
+struct Round {
+  Meeting meeting;
+  std::map<int, Call> calls; ///< by rank
+};
+
+/// Work over the calls of all members.
+using Body = std::function<void(const std::map<int, Call>&)>;
+
+struct Group {
+  int size = 0;
+  bool is_aborted = false;
+  std::map<std::string, Round> rounds; ///< by what is called, and how often
+};
+
+struct Member {
+  std::shared_ptr<Group> group;
+  int rank = 0;
+  int device = 0;
+  std::map<std::string, long> calls; ///< by what is called
+};
+
+/// A member's part in a call, kept until its group of calls ends.
+struct Pending {
+  Member* member;
+  std::string key;
+  std::size_t members;
+  Call call;
+  std::vector<Range> ranges;
+  cudaStream_t stream;
+  Body body;
+};
+
+std::mutex& nccl_mutex() {
+  static auto& only = *new std::mutex;
+  return only;
+}
+std::map<std::string, std::shared_ptr<Group>>& groups() {
+  static auto& only = *new std::map<std::string, std::shared_ptr<Group>>;
+  return only;
+}
+thread_local int open_groups = 0;
+thread_local std::vector<Pending> pending;
+
+std::size_t size_of(int type) {
+  return type == f64 || type == i64 ? 8
+         : type == bf16             ? 2
+         : type == i8 || type == u8 ? 1
+                                    : 4;
+}
+
+double number(const void* data, int type, std::size_t at) {
+  switch (type) {
+  case i32:
+    return static_cast<const std::int32_t*>(data)[at];
+  case f64:
+    return static_cast<const double*>(data)[at];
+  case bf16: {
+    const std::uint32_t bits
+      = std::uint32_t{static_cast<const std::uint16_t*>(data)[at]} << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  default:
+    return static_cast<const float*>(data)[at];
+  }
+}
+
+void set_number(void* data, int type, std::size_t at, double value) {
+  switch (type) {
+  case i32:
+    static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value);
+    return;
+  case f64:
+    static_cast<double*>(data)[at] = value;
+    return;
+  case bf16: {
+    const auto narrow = static_cast<float>(value);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    static_cast<std::uint16_t*>(data)[at]
+      = static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    return;
+  }
+  default:
+    static_cast<float*>(data)[at] = static_cast<float>(value);
+  }
+}
+
+double joined(double a, double b, int operation) {
+  return operation == highest  ? std::max(a, b)
+         : operation == lowest ? std::min(a, b)
+                               : a + b;
+}
+
+/// Reduces in the order of ranks; sums of fp32 are rounded after each, as GPUs'
+/// are, and those of int64 are exact.
+std::vector<char> reduced(const std::map<int, Call>& calls, std::size_t count,
+                          int type, int operation) {
+  std::vector<char> result(count * size_of(type));
+  std::memcpy(result.data(), calls.at(0).from, result.size());
+  for (const auto& [rank, call] : calls)
+    for (std::size_t i = 0; rank > 0 && i < count; ++i)
+      if (type == i64)
+        reinterpret_cast<std::int64_t*>(result.data())[i]
+          += static_cast<const std::int64_t*>(call.from)[i];
+      else
+        set_number(result.data(), type, i,
+                   joined(number(result.data(), type, i),
+                          number(call.from, type, i), operation));
+  for (std::size_t i = 0; operation == mean && i < count; ++i)
+    set_number(result.data(), type, i,
+               number(result.data(), type, i)
+                 / static_cast<double>(calls.size()));
+  return result;
+}
+
+bool can_reduce(int type, int operation) {
+  const bool is_number = type == i32 || type == f32 || type == f64
+                         || type == bf16 || (type == i64 && operation == sum);
+  return is_number
+         && (operation == sum || (operation >= highest && operation <= mean));
+}
+
+/// Takes the part of one member; `arrival`: where its stream stood when the
+/// group of calls began.
+int take_part(const Pending& part, const Place& arrival) {
+  const std::lock_guard lock(nccl_mutex());
+  Group& group = *part.member->group;
+  if (group.is_aborted)
+    return system_error;
+  const long index = part.member->calls[part.key]++;
+  const std::string key = part.key + ' ' + std::to_string(index);
+  Round& round = group.rounds[key];
+  round.calls[part.member->rank] = part.call;
+  if (round.meeting.come(part.stream, part.member->device, part.key, arrival)
+      != cudaSuccess)
+    return system_error;
+  count_launch(part.key);
+  if (round.calls.size() < part.members)
+    return ok;
+  round.meeting.start(
+    {part.key, part.ranges,
+     [calls = round.calls, body = part.body] { body(calls); }});
+  group.rounds.erase(key);
+  return ok;
+}
+
+int end_group() {
+  std::map<cudaStream_t, Place> arrivals;
+  int result = ok;
+  for (const Pending& part : pending)
+    if (!arrivals.contains(part.stream))
+      arrivals[part.stream] = end_of(part.stream, part.member->device);
+  for (const Pending& part : pending)
+    result = std::max(result, take_part(part, arrivals[part.stream]));
+  pending.clear();
+  return result;
+}
+
+int call(Pending part) {
+  pending.push_back(std::move(part));
+  return open_groups > 0 ? ok : end_group();
+}
+
+Member* member_of(void* communicator) {
+  return static_cast<Member*>(communicator);
+}
+
+int collective(const char* name, const void* from, std::size_t from_bytes,
+               void* to, std::size_t to_bytes, void* communicator,
+               cudaStream_t stream, Body body) {
+  Member* member = member_of(communicator);
+  return call({member,
+               name,
+               static_cast<std::size_t>(member->group->size),
+               {from, to},
+               {{from, from_bytes}, {to, to_bytes}},
+               stream,
+               std::move(body)});
+}
+
+int point_to_point(const void* from, void* to, std::size_t bytes, int sender,
+                   int receiver, Member* member, cudaStream_t stream) {
+  const std::string key
+    = "ncclSend " + std::to_string(sender) + " to " + std::to_string(receiver);
+  const void* used = from == nullptr ? to : from;
+  return call({member,
+               key,
+               2,
+               {from, to},
+               {{used, bytes}},
+               stream,
+               [=](const std::map<int, Call>& calls) {
+                 std::memcpy(calls.at(receiver).to, calls.at(sender).from,
+                             bytes);
+               }});
+}
+
+} // namespace
+
+extern "C" {
+
+int ncclGetVersion(int* version) {
+  *version = 22809;
+  return ok;
+}
+const char* ncclGetErrorString(int) {
+  return "error of the stand-in for NCCL";
+}
+const char* ncclGetLastError(void*) {
+  return "";
+}
+int ncclGetUniqueId(Id* id) {
+  static std::uint64_t next = 0;
+  const std::lock_guard lock(nccl_mutex());
+  *id = {};
+  std::snprintf(id->bytes, sizeof id->bytes, "%d %llu", ::getpid(),
+                static_cast<unsigned long long>(next++));
+  return ok;
+}
+int ncclCommInitRank(void** made, int size, Id id, int rank) {
+  const std::lock_guard lock(nccl_mutex());
+  const std::string name = id.bytes;
+  if (name.rfind(std::to_string(::getpid()) + ' ', 0) != 0) {
+    std::fprintf(stderr, "standin: NCCL between processes is not served\n");
+    return system_error;
+  }
+  auto& group = groups()[name];
+  if (!group)
+    group = std::make_shared<Group>();
+  group->size = size;
+  auto* member = new Member{group, rank, 0, {}}; // kept: a thread may use it
+  cudaGetDevice(&member->device);
+  *made = member;
+  return ok;
+}
+int ncclCommInitRankConfig(void** made, int size, Id id, int rank, void*) {
+  return ncclCommInitRank(made, size, id, rank);
+}
+int ncclCommAbort(void* communicator) {
+  const std::lock_guard lock(nccl_mutex());
+  Group& group = *member_of(communicator)->group;
+  group.is_aborted = true;
+  for (auto& [key, round] : group.rounds)
+    round.meeting.abandon();
+  group.rounds.clear();
+  return ok;
+}
+int ncclCommFinalize(void*) {
+  return ok;
+}
+int ncclCommDestroy(void*) {
+  return ok;
+}
+int ncclCommCount(void* communicator, int* count) {
+  *count = member_of(communicator)->group->size;
+  return ok;
+}
+int ncclCommUserRank(void* communicator, int* rank) {
+  *rank = member_of(communicator)->rank;
+  return ok;
+}
+int ncclCommCuDevice(void* communicator, int* device) {
+  *device = member_of(communicator)->device;
+  return ok;
+}
+int ncclCommGetAsyncError(void* communicator, int* error) {
+  const std::lock_guard lock(nccl_mutex());
+  *error = member_of(communicator)->group->is_aborted ? system_error : ok;
+  return ok;
+}
+int ncclMemAlloc(void** data, size_t size_bytes) {
+  return cudaMalloc(data, size_bytes) == cudaSuccess ? ok : system_error;
+}
+int ncclMemFree(void* data) {
+  return cudaFree(data) == cudaSuccess ? ok : system_error;
+}
+int ncclGroupStart() {
+  ++open_groups;
+  return ok;
+}
+int ncclGroupEnd() {
+  if (open_groups == 0)
+    return invalid_usage;
+  return --open_groups > 0 ? ok : end_group();
+}
+
+int ncclAllReduce(const void* from, void* to, size_t count, int type,
+                  int operation, void* communicator, cudaStream_t stream) {
+  if (!can_reduce(type, operation))
+    return invalid_argument;
+  const std::size_t bytes = count * size_of(type);
+  return collective("ncclAllReduce", from, bytes, to, bytes, communicator,
+                    stream, [=](const std::map<int, Call>& calls) {
+                      const auto all = reduced(calls, count, type, operation);
+                      for (const auto& [rank, each] : calls)
+                        std::memcpy(each.to, all.data(), all.size());
+                    });
+}
+int ncclAllGather(const void* from, void* to, size_t count, int type,
+                  void* communicator, cudaStream_t stream) {
+  const std::size_t bytes = count * size_of(type);
+  const auto size
+    = static_cast<std::size_t>(member_of(communicator)->group->size);
+  return collective("ncclAllGather", from, bytes, to, bytes * size,
+                    communicator, stream,
+                    [=](const std::map<int, Call>& calls) {
+                      std::vector<char> all;
+                      for (const auto& [rank, each] : calls) {
+                        const auto* mine = static_cast<const char*>(each.from);
+                        all.insert(all.end(), mine, mine + bytes);
+                      }
+                      for (const auto& [rank, each] : calls)
+                        std::memcpy(each.to, all.data(), all.size());
+                    });
+}
+int ncclReduceScatter(const void* from, void* to, size_t count, int type,
+                      int operation, void* communicator, cudaStream_t stream) {
+  if (!can_reduce(type, operation))
+    return invalid_argument;
+  const std::size_t bytes = count * size_of(type);
+  const auto size
+    = static_cast<std::size_t>(member_of(communicator)->group->size);
+  return collective(
+    "ncclReduceScatter", from, bytes * size, to, bytes, communicator, stream,
+    [=](const std::map<int, Call>& calls) {
+      const auto all = reduced(calls, count * calls.size(), type, operation);
+      for (const auto& [rank, each] : calls)
+        std::memcpy(each.to,
+                    all.data() + static_cast<std::size_t>(rank) * bytes, bytes);
+    });
+}
+int ncclBroadcast(const void* from, void* to, size_t count, int type, int root,
+                  void* communicator, cudaStream_t stream) {
+  const std::size_t bytes = count * size_of(type);
+  return collective("ncclBroadcast", from, bytes, to, bytes, communicator,
+                    stream, [=](const std::map<int, Call>& calls) {
+                      const auto* sent
+                        = static_cast<const char*>(calls.at(root).from);
+                      const std::vector<char> all(sent, sent + bytes);
+                      for (const auto& [rank, each] : calls)
+                        std::memcpy(each.to, all.data(), bytes);
+                    });
+}
+int ncclSend(const void* from, size_t count, int type, int peer,
+             void* communicator, cudaStream_t stream) {
+  Member* member = member_of(communicator);
+  return point_to_point(from, nullptr, count * size_of(type), member->rank,
+                        peer, member, stream);
+}
+int ncclRecv(void* to, size_t count, int type, int peer, void* communicator,
+             cudaStream_t stream) {
+  Member* member = member_of(communicator);
+  return point_to_point(nullptr, to, count * size_of(type), peer, member->rank,
+                        member, stream);
+}
+}
