@@ -21,10 +21,6 @@
 #include <span>
 #include <vector>
 
-namespace troupe::net {
-class Channel;
-} // namespace troupe::net
-
 namespace troupe::models {
 
 struct RunContext;
@@ -131,7 +127,6 @@ private:
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
   const float* finish(float* logits, std::int64_t count);
-  void receive(net::Channel& previous);
   std::array<AlignedFloats*, 14> buffers();
   void mlp(std::int64_t layer, const float* in_RH, const TensorPeers& peers);
 
