@@ -1,7 +1,9 @@
 #include "actors/worker/shard_groups.hpp"
 
 #include "config/base/defaults.hpp"
+#include "models/gpu/gpu.hpp"
 #include "models/gpu/gpu_memory.hpp"
+#include "models/kernels/backend.hpp"
 #include "net/base/gpus.hpp"
 #include "net/collectives/all_to_all.hpp"
 #include "net/collectives/nccl_collectives.hpp"
@@ -39,16 +41,24 @@ std::string line_name(const char* axis, const Coordinate& first) {
   return fmt::format("{}-d{}p{}t{}", axis, first.dp, first.pp, first.tp);
 }
 
+bool is_on_gpu(const Shard& shard) {
+  return shard.worker->run.settings.cluster.device == "gpu";
+}
+
+/// Returns the shard's device among those of its host.
+std::uint32_t device_of(const Shard& shard) {
+  return shard.rank.value
+         % static_cast<std::uint32_t>(
+           shard.worker->run.settings.cluster.devices_per_node.value_or(1));
+}
+
 /// Adds NCCL for memory of GPUs, which the group's members agree on.
 std::shared_ptr<net::Collectives>
 of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
-  const ClusterSettings& cluster = shard.worker->run.settings.cluster;
-  if (cluster.device != "gpu")
+  if (!is_on_gpu(shard))
     return host;
   const auto gpus = net::find_gpus();
-  const auto devices
-    = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
-  const auto gpu = shard.rank.value % devices % gpus.names.size();
+  const auto gpu = device_of(shard) % gpus.names.size();
   return net::make_nccl_collectives(
     {.host
      = net::make_staged_collectives(std::move(host), models::gpu_memory()),
@@ -129,16 +139,27 @@ std::shared_ptr<net::Collectives> join_ends(Shard& shard) {
                      shard.worker->exchange.groups));
 }
 
+/// Returns the device whose memory the shard's links take.
+net::ChannelDevice link_device(const Shard& shard) {
+  if (!is_on_gpu(shard))
+    return {};
+  models::Backend& backend = models::gpu_backend(device_of(shard));
+  return {&models::gpu_memory(), [&backend] { backend.enter(); }};
+}
+
 /// Joins the channel from stage `from` to the one after it in the ring.
 std::shared_ptr<net::Channel> join_link(Shard& shard, std::uint32_t from) {
   Coordinate sender = shard.where;
   Coordinate receiver = shard.where;
   sender.pp = from;
   receiver.pp = (from + 1) % shard.replica.strategy.pp;
-  return net::make_host_channel(group_spec(shard, line_name("link", sender),
-                                           {sender, receiver},
-                                           shard.where.pp == from ? 0 : 1),
-                                shard.worker->exchange.groups);
+  const auto host = net::make_channel_groups(
+    group_spec(shard, line_name("link", sender), {sender, receiver},
+               shard.where.pp == from ? 0 : 1),
+    shard.worker->exchange.groups);
+  return std::make_shared<net::Channel>(
+    net::ChannelGroups{of_device(shard, host.out), of_device(shard, host.in)},
+    link_device(shard));
 }
 
 } // namespace

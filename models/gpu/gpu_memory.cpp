@@ -37,6 +37,9 @@ const net::BlockMemory& gpu_memory() {
     [](const void* from, void* to, std::size_t size_bytes) {
       net::write_gpu_memory(net::CudaRuntime::machine(), from, to, size_bytes);
     },
+    [](const void* from, void* to, std::size_t size_bytes) {
+      net::copy_gpu_memory(net::CudaRuntime::machine(), from, to, size_bytes);
+    },
     net::is_gpu_memory};
   return memory;
 }

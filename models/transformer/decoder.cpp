@@ -3,7 +3,6 @@
 #include "config/base/error.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/stack.hpp"
-#include "net/collectives/channel.hpp"
 
 #include <ATen/ops/from_blob.h>
 
@@ -149,20 +148,19 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   make_room(cache);
   backend_.write(pass_.tokens().data(), rows_.data(),
                  pass_.tokens().size_bytes());
+  const std::int64_t floats = pass_.num_tokens() * shape_.hidden_size;
   if (context.groups.first_stage())
     embed(peers);
   else
-    receive(*context.groups.previous);
+    stack::receive(backend_, *context.groups.previous, stream_RH_.data(),
+                   floats, "decode stream");
   if (recorded)
     recorded_layers(shape, cache, peers, context);
   else
     layers(cache, peers, context);
-  if (context.groups.last_stage())
-    return;
-  const auto stream
-    = backend_.read(stream_RH_.data(), pass_.num_tokens() * shape_.hidden_size);
-  context.groups.next->send(stream.floats(), stream.bytes().size(),
-                            "decode stream");
+  if (!context.groups.last_stage())
+    stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
+                "decode stream");
 }
 
 /// Reallocates a pass's buffers if needed; they stay in place otherwise.
@@ -228,14 +226,6 @@ void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
   capture_.is_refused = graph == nullptr;
   if (graph)
     capture_.passes.add(shape, std::move(graph));
-}
-
-void Decoder::receive(net::Channel& previous) {
-  const auto stream = backend_.change(stream_RH_.data(),
-                                      pass_.num_tokens() * shape_.hidden_size,
-                                      net::OldContent::ignored);
-  previous.receive(stream.floats(), stream.bytes().size(), "decode stream");
-  stream.put_back();
 }
 
 void Decoder::embed(const TensorPeers& peers) {

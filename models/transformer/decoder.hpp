@@ -21,10 +21,6 @@
 #include <span>
 #include <vector>
 
-namespace troupe::net {
-class Channel;
-} // namespace troupe::net
-
 namespace troupe::models {
 
 struct RunContext;
@@ -140,7 +136,6 @@ private:
   void record(const Routing& routing, std::int64_t column);
   /// Returns finished logits for the host.
   const float* finish(float* logits, std::int64_t count);
-  void receive(net::Channel& previous);
   std::array<AlignedFloats*, 14> buffers();
   void mlp(std::int64_t layer, const float* in_RH, const TensorPeers& peers);
 

@@ -157,22 +157,20 @@ AdapterMath adapter_math(const Transformer& model, const Sizes& z,
   return {*model.backend, z.rows(), model.weights.adapter_scale, workspace};
 }
 
-void send(const Transformer& model, net::Channel& to, const float* x,
+void send(Backend& backend, net::Channel& to, const float* x,
           std::int64_t floats, const char* name) {
   if (floats == 0)
     return;
-  const auto of_host = model.backend->read(x, floats);
-  to.send(of_host.floats(), of_host.bytes().size(), name);
+  backend.wait();
+  to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }
 
-void receive(const Transformer& model, net::Channel& from, float* x,
+void receive(Backend& backend, net::Channel& from, float* x,
              std::int64_t floats, const char* name) {
   if (floats == 0)
     return;
-  const auto of_host
-    = model.backend->change(x, floats, net::OldContent::ignored);
-  from.receive(of_host.floats(), of_host.bytes().size(), name);
-  of_host.put_back();
+  backend.wait();
+  from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }
 
 } // namespace troupe::models::stack

@@ -100,10 +100,11 @@ AdapterMath adapter_math(const Transformer& model, const Sizes& z,
                          Workspace& workspace);
 
 /// Sends the stream's [floats], if any, to a pipeline neighbour after waiting
-/// for the device; `receive` is its counterpart.
-void send(const Transformer& model, net::Channel& to, const float* x,
+/// for the device, whose memory the channel takes; `receive` is its
+/// counterpart.
+void send(Backend& backend, net::Channel& to, const float* x,
           std::int64_t floats, const char* name);
-void receive(const Transformer& model, net::Channel& from, float* x,
+void receive(Backend& backend, net::Channel& from, float* x,
              std::int64_t floats, const char* name);
 
 } // namespace troupe::models::stack

@@ -183,7 +183,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     add_positions(model, batch, peers, rows);
     peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
   } else {
-    stack::receive(model, *context.groups.previous, x, z.stream, "activations");
+    stack::receive(*model.backend, *context.groups.previous, x, z.stream,
+                   "activations");
   }
   keep_probe(probe, x, run);
   const bool keeps = saved != nullptr && !saved->recompute;
@@ -213,7 +214,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     keep_probe(probe, x, run);
   }
   if (!context.groups.last_stage()) {
-    stack::send(model, *context.groups.next, x, z.stream, "activations");
+    stack::send(*model.backend, *context.groups.next, x, z.stream,
+                "activations");
     return nullptr;
   }
   model.gate->before_forward(number);

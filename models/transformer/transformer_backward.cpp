@@ -325,7 +325,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
     model.gate->after_backward(
       model.first_layer + static_cast<std::int64_t>(saved.layers.size()));
   } else {
-    stack::receive(model, *context.groups.next, dx, z.stream,
+    stack::receive(*model.backend, *context.groups.next, dx, z.stream,
                    "activation gradients");
   }
   const stack::LayerScratch buffers{scratch.norm_TH, scratch.act_TI,
@@ -359,7 +359,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
       peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens"),
       grads);
   } else {
-    stack::send(model, *context.groups.previous, dx, z.stream,
+    stack::send(*model.backend, *context.groups.previous, dx, z.stream,
                 "activation gradients");
   }
   workspace.rewind(mark);

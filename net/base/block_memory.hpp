@@ -19,6 +19,9 @@ struct BlockMemory {
   /// Copies from host memory, ordered between kernels before and after; the
   /// host's memory may change after the call.
   void (*write)(const void* from, void* to, std::size_t size_bytes);
+  /// Copies between blocks of one device after all kernels so far; returns
+  /// when it is done.
+  void (*copy)(const void* from, void* to, std::size_t size_bytes);
   /// Returns whether the address is in a block of this memory.
   bool (*owns)(const void* data);
 };

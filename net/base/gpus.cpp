@@ -225,6 +225,11 @@ void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
   gpu_copy(cuda, from, to, size_bytes, gpu_blocks().device_of(to));
 }
 
+void copy_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                     std::size_t size_bytes) {
+  gpu_copy(cuda, from, to, size_bytes, gpu_blocks().device_of(to));
+}
+
 bool is_gpu_memory(const void* data) {
   return gpu_blocks().device_of(data) >= 0;
 }

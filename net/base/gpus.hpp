@@ -50,6 +50,9 @@ void read_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
                      std::size_t size_bytes);
 void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
                       std::size_t size_bytes);
+/// Copies between blocks of one device, likewise.
+void copy_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
+                     std::size_t size_bytes);
 /// Returns whether the address is in a block that was taken here.
 bool is_gpu_memory(const void* data);
 

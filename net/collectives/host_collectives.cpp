@@ -200,8 +200,8 @@ std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
   }
 }
 
-std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
-                                           GroupRegistry& registry) {
+ChannelGroups make_channel_groups(const GroupSpec& spec,
+                                  GroupRegistry& registry) {
   TROUPE_CHECK(spec.members.size() == 2, "a channel has two ends");
   const auto direction = [&](std::uint32_t sender) {
     GroupSpec one = spec;
@@ -212,8 +212,13 @@ std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
   };
   const auto there = direction(0);
   const auto back = direction(1);
-  return spec.index == 0 ? std::make_shared<Channel>(there, back)
-                         : std::make_shared<Channel>(back, there);
+  return spec.index == 0 ? ChannelGroups{there, back}
+                         : ChannelGroups{back, there};
+}
+
+std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
+                                           GroupRegistry& registry) {
+  return std::make_shared<Channel>(make_channel_groups(spec, registry));
 }
 
 } // namespace troupe::net

@@ -74,8 +74,12 @@ private:
 std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
                                                    GroupRegistry& registry);
 
-/// Joins a channel between the two members of `spec` (`index`: this end), over
-/// any transport, like make_host_collectives.
+/// Joins both directions between the two members of `spec` (`index`: this end),
+/// over any transport, like make_host_collectives.
+ChannelGroups make_channel_groups(const GroupSpec& spec,
+                                  GroupRegistry& registry);
+
+/// Joins a channel over these groups, for memory of the host.
 std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
                                            GroupRegistry& registry);
 

@@ -26,6 +26,8 @@ constexpr std::chrono::microseconds nccl_look{50};
 
 int nccl_type(DType dtype) {
   switch (dtype) {
+  case DType::u8:
+    return 1;
   case DType::i32:
     return 2;
   case DType::i64:
@@ -49,7 +51,7 @@ public:
       library_(library) {}
   ~NcclCollectives() override {
     if (communicator_ != nullptr)
-      library_.abort(communicator_);
+      library_.groups.abort(communicator_);
     if (stream_ != nullptr)
       library_.cuda.drop_stream(stream_);
   }
@@ -94,6 +96,8 @@ public:
                  const char* name) override {
     if (!uses_nccl(data))
       return member_.host->broadcast(data, count, dtype, root, name);
+    if (size() == 2)
+      return pass_on(data, count, dtype, root, name);
     run(name, [&](NcclCommunicator communicator) {
       return library_.broadcast(data, data, count, nccl_type(dtype),
                                 static_cast<int>(root), communicator, stream_);
@@ -114,7 +118,7 @@ public:
     aborted_.notify_all();
     member_.host->abort(failure);
     if (communicator != nullptr)
-      library_.abort(communicator);
+      library_.groups.abort(communicator);
   }
 
 private:
@@ -131,6 +135,19 @@ private:
     return *agreed_ && library_.on_gpu(pointer);
   }
 
+  /// Sends from rank `root` to the other one: pipeline stages, for which no
+  /// ring of the group is made.
+  void pass_on(void* data, std::size_t count, DType dtype, std::uint32_t root,
+               const char* name) {
+    const int peer = 1 - static_cast<int>(rank());
+    run(name, [&](NcclCommunicator communicator) {
+      return rank() == root ? library_.send(data, count, nccl_type(dtype), peer,
+                                            communicator, stream_)
+                            : library_.receive(data, count, nccl_type(dtype),
+                                               peer, communicator, stream_);
+    });
+  }
+
   bool agree() {
     constexpr std::size_t words = sizeof(Offer) / sizeof(std::int32_t);
     const Offer mine{member_.gpu, library_.why_not.empty() ? 1 : 0};
@@ -145,7 +162,7 @@ private:
     if (all_have_nccl && one_each)
       return true;
     if (rank() == 0)
-      log::net.warn(std::string("sums of GPUs go through the host: ")
+      log::net.warn(std::string("numbers of GPUs go through the host: ")
                     + (all_have_nccl ? "members of the group share a GPU"
                                      : "a member of the group has no NCCL"));
     return false;
@@ -155,14 +172,14 @@ private:
   void connect() {
     NcclId id{};
     if (rank() == 0)
-      check(library_.get_id(&id), "making a group");
+      check(library_.groups.get_id(&id), "making a group");
     member_.host->broadcast(&id, sizeof id / sizeof(std::int32_t), DType::i32,
                             0, "name of an NCCL group");
     check(library_.cuda.make_stream(&stream_, nccl_own_stream),
           "making a stream");
     NcclCommunicator made = nullptr;
-    check(library_.init_rank(&made, static_cast<int>(size()), id,
-                             static_cast<int>(rank())),
+    check(library_.groups.init_rank(&made, static_cast<int>(size()), id,
+                                    static_cast<int>(rank())),
           "joining a group");
     const std::lock_guard lock(mutex_);
     communicator_ = made;
@@ -195,7 +212,7 @@ private:
   void check_progress(std::unique_lock<std::mutex>& lock,
                       NcclClock::time_point deadline, const char* name) {
     int error = 0;
-    library_.async_error(communicator_, &error);
+    library_.groups.async_error(communicator_, &error);
     if (error != 0 && error != nccl_in_progress)
       fail(lock, Errc::peer_lost, name, library_.error_text(error));
     if (NcclClock::now() >= deadline)

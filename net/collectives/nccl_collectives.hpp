@@ -1,9 +1,10 @@
 // Collectives of GPUs: NCCL for data in their memory, the host's group for the
 // rest. Members meet in the host's group before each call, so that it handles
 // names, deadlines, aborts and lost peers (I7) and NCCL starts only when all
-// members have arrived; a call returns when its stream has finished. Sums have
-// NCCL's order, which is not rank order: equal on all ranks, but with other
-// bits than the other transports.
+// members have arrived; a call returns when its stream has finished. A
+// broadcast in a group of two is a send and a receive. Sums have NCCL's order,
+// which is not rank order: equal on all ranks, but with other bits than the
+// other transports.
 #pragma once
 
 #include "net/collectives/collectives.hpp"

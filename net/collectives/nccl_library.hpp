@@ -27,15 +27,20 @@ struct CudaStreams {
   int (*clear_error)() = nullptr;
 };
 
-/// Functions by name; results are 0 on success.
-struct NcclLibrary {
-  int (*get_version)(int* version) = nullptr;
-  const char* (*error_text)(int result) = nullptr;
+/// Functions that make and end a group.
+struct NcclGroups {
   int (*get_id)(NcclId* id) = nullptr;
   int (*init_rank)(NcclCommunicator* made, int size, NcclId id, int rank)
     = nullptr;
   int (*abort)(NcclCommunicator communicator) = nullptr;
   int (*async_error)(NcclCommunicator communicator, int* error) = nullptr;
+};
+
+/// Functions by name; results are 0 on success.
+struct NcclLibrary {
+  int (*get_version)(int* version) = nullptr;
+  const char* (*error_text)(int result) = nullptr;
+  NcclGroups groups;
   int (*all_reduce)(const void* from, void* to, std::size_t count, int type,
                     int operation, NcclCommunicator, CudaStream)
     = nullptr;
@@ -47,6 +52,12 @@ struct NcclLibrary {
     = nullptr;
   int (*broadcast)(const void* from, void* to, std::size_t count, int type,
                    int root, NcclCommunicator, CudaStream)
+    = nullptr;
+  int (*send)(const void* from, std::size_t count, int type, int peer,
+              NcclCommunicator, CudaStream)
+    = nullptr;
+  int (*receive)(void* to, std::size_t count, int type, int peer,
+                 NcclCommunicator, CudaStream)
     = nullptr;
 
   CudaStreams cuda;

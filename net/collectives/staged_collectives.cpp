@@ -50,9 +50,12 @@ public:
   }
   void broadcast(void* data, std::size_t count, DType dtype, std::uint32_t root,
                  const char* name) override {
-    const auto staged = change(data, count, dtype, OldContent::needed);
+    const bool is_root = rank() == root;
+    const auto staged = change(
+      data, count, dtype, is_root ? OldContent::needed : OldContent::ignored);
     host_->broadcast(staged.bytes().data(), count, dtype, root, name);
-    staged.put_back();
+    if (!is_root)
+      staged.put_back();
   }
   void barrier(const char* name) override {
     host_->barrier(name);

@@ -142,20 +142,25 @@ TEST_F(Gpus, AThreadUsesItsOwnDeviceOnly) {
 
 TEST_F(Gpus, CopiesAreOfTheStreamOfTheBlocksDevice) {
   void* block = nullptr;
+  void* other = nullptr;
   on_device(1, [&] {
     block = take(fake_block);
+    other = take(fake_block);
     driver_.kernel(block);
   });
   int value = 7;
   write_gpu_memory(cuda_, &value, block, sizeof value);
+  on_device(1, [&] { driver_.kernel(other); });
+  copy_gpu_memory(cuda_, block, other, sizeof value);
   value = 0;
-  read_gpu_memory(cuda_, block, &value, sizeof value);
+  read_gpu_memory(cuda_, other, &value, sizeof value);
   EXPECT_EQ(value, 7);
   EXPECT_EQ(driver_.faults(), 0);
   int current = -1;
   cuda_.get_device(&current);
   EXPECT_EQ(current, 0) << "of this thread";
   give(block);
+  give(other);
 }
 
 TEST_F(Gpus, AnAddressWithinABlockIsKnown) {

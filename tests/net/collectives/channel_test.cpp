@@ -1,6 +1,9 @@
-// Channels between two members: order, both directions at once, and ends.
+// Channels between two members: order, both directions at once, ends, and
+// memory of a device.
 #include "net/collectives/host_collectives.hpp"
+#include "net/collectives/staged_collectives.hpp"
 
+#include "tests/support/net/far_pages.hpp"
 #include <gmock/gmock.h>
 
 #include <array>
@@ -11,13 +14,26 @@ namespace {
 
 struct Ends {
   GroupRegistry registry;
-  std::shared_ptr<Channel> join(std::uint32_t end, const char* name = "pair") {
-    GroupSpec spec;
-    spec.name = name;
-    spec.index = end;
-    spec.members.resize(2);
-    spec.progress_deadline = std::chrono::milliseconds(2000);
-    return make_host_channel(spec, registry);
+  std::shared_ptr<Channel> join(std::uint32_t end) {
+    return make_host_channel(spec(end), registry);
+  }
+  std::shared_ptr<Channel> join(std::uint32_t end,
+                                const ChannelDevice& device) {
+    const auto host = make_channel_groups(spec(end), registry);
+    return std::make_shared<Channel>(
+      ChannelGroups{make_staged_collectives(host.out, *device.memory),
+                    make_staged_collectives(host.in, *device.memory)},
+      device);
+  }
+
+private:
+  static GroupSpec spec(std::uint32_t end) {
+    GroupSpec made;
+    made.name = "pair";
+    made.index = end;
+    made.members.resize(2);
+    made.progress_deadline = std::chrono::milliseconds(2000);
+    return made;
   }
 };
 
@@ -88,6 +104,26 @@ TEST(Channel, ClosingWithMessagesInFlightEndsThePeer_I7) {
       right->receive(&value, sizeof value, "lost");
     },
     FailureError);
+}
+
+TEST(Channel, MessagesMayBeInMemoryThatTheHostCannotAddress) {
+  Ends ends;
+  const BlockMemory& memory = troupe::testing::FarPages::memory();
+  std::thread::id entered;
+  const auto left = ends.join(
+    0, {&memory, [&entered] { entered = std::this_thread::get_id(); }});
+  const auto right = ends.join(1, {&memory, {}});
+  void* const sent = memory.take(sizeof(float));
+  void* const got = memory.take(sizeof(float));
+  float value = 4;
+  memory.write(&value, sent, sizeof value);
+  left->send(sent, sizeof value, "stream");
+  right->receive(got, sizeof value, "stream");
+  value = 0;
+  memory.read(got, &value, sizeof value);
+  EXPECT_EQ(value, 4);
+  EXPECT_NE(entered, std::thread::id()) << "the channel's thread must enter";
+  EXPECT_NE(entered, std::this_thread::get_id());
 }
 
 } // namespace

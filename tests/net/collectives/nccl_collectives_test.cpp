@@ -1,12 +1,11 @@
 // Collectives of GPUs over a library that does NCCL's work on the host
 // (tests/support/nccl/fake_nccl.cpp): which operations use NCCL, which stay
 // with the host group, and how waits end. No GPU is needed or used.
-#include "net/base/library_file.hpp"
 #include "net/collectives/host_collectives.hpp"
 #include "net/collectives/nccl_collectives.hpp"
 
+#include "tests/support/nccl/fake_nccl.hpp"
 #include "tests/support/net/group_threads.hpp"
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -17,35 +16,15 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const NcclLibrary& fake() {
-  static const NcclLibrary library
-    = NcclLibrary::open(TROUPE_FAKE_NCCL, TROUPE_FAKE_NCCL);
-  return library;
-}
-
-const NcclLibrary& no_nccl() {
-  static const NcclLibrary library
-    = NcclLibrary::open("libnone.so", TROUPE_FAKE_NCCL);
-  return library;
-}
+using troupe::testing::FakeNccl;
 
 /// Numbers that count as GPU memory.
 template <class T>
 std::vector<T>& on_gpu(std::vector<T>& values) {
-  static void* const file = ::dlopen(TROUPE_FAKE_NCCL, RTLD_NOW);
-  using Tell = void(const std::byte*, std::size_t);
-  reinterpret_cast<Tell*>(::dlsym(file, "fake_gpu_memory"))(
+  FakeNccl::instance().count_as_gpu(
     reinterpret_cast<const std::byte*>(values.data()),
     values.size() * sizeof(T));
   return values;
-}
-
-/// Returns how many NCCL groups have been made so far.
-std::uint64_t fake_groups() {
-  std::uint64_t (*groups)() = nullptr;
-  LibraryFile(TROUPE_FAKE_NCCL).find("fake_nccl_groups", groups);
-  return groups();
 }
 
 class NcclCollectivesTest : public ::testing::Test {
@@ -69,7 +48,7 @@ protected:
            .device = 0,
            .progress_deadline = deadline_,
            .gpu = {gpu_of(rank), 0, 0, 0}},
-          rank == without_nccl_ ? no_nccl() : fake());
+          rank == without_nccl_ ? FakeNccl::absent() : FakeNccl::library());
       },
       body, leave_together_);
   }
@@ -86,7 +65,7 @@ protected:
     std::vector<float> sum{1};
     group.all_reduce_sum(on_gpu(sum).data(), 1, DType::f32, "sum");
     EXPECT_EQ(sum[0], static_cast<float>(group.size()));
-    EXPECT_EQ(fake().cuda.clear_error(), 0)
+    EXPECT_EQ(FakeNccl::library().cuda.clear_error(), 0)
       << "the next kernel launch fails with it";
   }
 
@@ -103,8 +82,8 @@ TEST(NcclLibrary, NamesTheMissingLibraryOrSymbol) {
               HasSubstr("libnone.so"));
   EXPECT_THAT(NcclLibrary::open("libc.so.6", TROUPE_FAKE_NCCL).why_not,
               HasSubstr("ncclGetVersion"));
-  EXPECT_EQ(fake().why_not, "");
-  EXPECT_EQ(fake().version(), "2.28.9");
+  EXPECT_EQ(FakeNccl::library().why_not, "");
+  EXPECT_EQ(FakeNccl::library().version(), "2.28.9");
 }
 
 TEST_F(NcclCollectivesTest, ImplementsAllCollectivesOnGpuMemory) {
@@ -151,9 +130,9 @@ TEST_F(NcclCollectivesTest, AllUseTheHostIfOneHasNoNccl) {
 
 TEST_F(NcclCollectivesTest, AllUseTheHostIfTwoShareAGpu) {
   shares_a_gpu_ = true;
-  const auto before = fake_groups();
+  const auto before = FakeNccl::instance().groups();
   expect_success(expect_sum);
-  EXPECT_EQ(fake_groups(), before);
+  EXPECT_EQ(FakeNccl::instance().groups(), before);
 }
 
 TEST_F(NcclCollectivesTest, ASilentMemberIsNamedAtTheDeadline_I7) {

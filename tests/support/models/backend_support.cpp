@@ -69,12 +69,14 @@ models::Backend& backend_under_test() {
                            + asked());
 }
 
+const net::BlockMemory& device_memory() {
+  const net::BlockMemory* memory = backend_under_test().memory();
+  return memory != nullptr ? *memory : *DeferredBackend::instance().memory();
+}
+
 std::shared_ptr<net::Collectives>
 over_device(std::shared_ptr<net::Collectives> host) {
-  const net::BlockMemory* memory = backend_under_test().memory();
-  return net::make_staged_collectives(
-    std::move(host),
-    memory != nullptr ? *memory : *DeferredBackend::instance().memory());
+  return net::make_staged_collectives(std::move(host), device_memory());
 }
 
 } // namespace troupe::testing

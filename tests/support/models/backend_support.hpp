@@ -15,8 +15,11 @@ models::Backend& backend_under_test();
 /// Returns the same without graph capture: kernels are launched one by one.
 models::Backend& unrecorded_backend_under_test();
 
-/// Returns the group for memory of the devices that tests have, which the host
-/// may not be able to address.
+/// Returns the memory of the devices that tests have, which the host may not be
+/// able to address.
+const net::BlockMemory& device_memory();
+
+/// Returns the group for that memory.
 std::shared_ptr<net::Collectives>
 over_device(std::shared_ptr<net::Collectives> host);
 

@@ -52,6 +52,10 @@ void late_write(const void* from, void* to, std::size_t size_bytes) {
   DeferredBackend::instance().write(from, to, size_bytes);
 }
 
+void late_copy(const void* from, void* to, std::size_t size_bytes) {
+  late_read(from, to, size_bytes); // both are within reach
+}
+
 bool late_owns(const void* data) {
   return deferred_memory().owns(data);
 }
@@ -128,8 +132,8 @@ DeferredBackend& DeferredBackend::instance() {
 }
 
 const net::BlockMemory* DeferredBackend::memory() const {
-  static constexpr net::BlockMemory late{late_take, late_give, late_read,
-                                         late_write, late_owns};
+  static constexpr net::BlockMemory late{late_take,  late_give, late_read,
+                                         late_write, late_copy, late_owns};
   return &late;
 }
 

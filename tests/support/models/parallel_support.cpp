@@ -53,9 +53,12 @@ std::shared_ptr<net::Channel> join_link(net::GroupRegistry& registry,
                                         Coordinate where, std::uint32_t from) {
   const std::uint32_t end = where.pp == from ? 0 : 1;
   where.pp = from;
-  return net::make_host_channel(
+  const auto host = net::make_channel_groups(
     group_of("link" + std::to_string(index_of(strategy, where)), end, 2),
     registry);
+  return std::make_shared<net::Channel>(
+    net::ChannelGroups{over_device(host.out), over_device(host.in)},
+    net::ChannelDevice{&device_memory(), [] { backend_under_test().enter(); }});
 }
 
 // A channel to each of the dp ranks that have the experts with this one.

@@ -47,6 +47,8 @@ thread_local int last_error = 0; // of CUDA
 std::uint64_t next_id = 0;
 
 std::size_t size_of(int type) {
+  if (type == 1)
+    return 1;
   return type == 4 || type == 8 ? 8 : (type == 9 ? 2 : 4);
 }
 
@@ -83,6 +85,17 @@ int come(Member* member, Call call,
   group.came = 0;
   ++group.done;
   return 0;
+}
+
+/// Joins one message of a group of two: the sender has `from`, the receiver
+/// `to`.
+int pass_on(Member* member, Call call, std::size_t bytes, int peer) {
+  if (peer != 1 - member->rank)
+    return 4;
+  return come(member, call, [bytes](std::vector<Call>& calls) {
+    const std::size_t sender = calls[0].from != nullptr ? 0 : 1;
+    std::memcpy(calls[1 - sender].to, calls[sender].from, bytes);
+  });
 }
 
 std::vector<std::byte> sum_of(const std::vector<Call>& calls, std::size_t count,
@@ -171,6 +184,17 @@ int ncclBroadcast(const void* from, void* to, std::size_t count, int type,
                 for (const Call& call : calls)
                   std::memcpy(call.to, data.data(), bytes);
               });
+}
+
+int ncclSend(const void* from, std::size_t count, int type, int peer,
+             void* communicator, void*) {
+  return pass_on(static_cast<Member*>(communicator), {from, nullptr},
+                 count * size_of(type), peer);
+}
+int ncclRecv(void* to, std::size_t count, int type, int peer,
+             void* communicator, void*) {
+  return pass_on(static_cast<Member*>(communicator), {nullptr, to},
+                 count * size_of(type), peer);
 }
 
 int cudaSetDevice(int) {

@@ -27,6 +27,9 @@ public:
       [](const void* from, void* to, std::size_t size_bytes) {
         std::memcpy(instance().near(to), from, size_bytes);
       },
+      [](const void* from, void* to, std::size_t size_bytes) {
+        std::memcpy(instance().near(to), instance().near(from), size_bytes);
+      },
       [](const void* data) { return instance().has(data); }};
     return pages;
   }
