@@ -143,6 +143,7 @@ private:
   bool servers_can(const Call& call, const Strategy& strategy) const;
   void add_strategies(SpaceCall& call, std::uint32_t num_devices,
                       KindSet kinds);
+  void add_degrees(SpaceCall& call, CallOption option);
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
                      const StageBytes& stage, int most);
