@@ -1,5 +1,5 @@
-// What a plan takes of the memory of hosts, offloaded planes and servers of
-// another program, against what a host has.
+// The limits of hosts' memory, which offloaded planes and servers of another
+// program share: what a plan takes of it against what a host has.
 #pragma once
 
 #include "plans/check/plan_check.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe::plans::internal {
 
-/// What offloaded planes take, and hosts that have too little memory.
+/// Bytes of offloaded planes, and a mistake for each host that has too little.
 struct HostNeeds {
   std::uint64_t offloaded_bytes = 0; ///< of the host with most
   std::vector<PlanMistake> mistakes = {};
