@@ -299,7 +299,7 @@ std::vector<std::string> inexpressible(System system, const Workflow& workflow,
   std::vector<std::string> sentences;
   std::map<std::string, std::set<std::string>> by_role;
   std::set<std::vector<Rank>> training_spans;
-  std::vector<std::string> chunked, pipelined, sharded;
+  std::vector<std::string> chunked, pipelined, dealt;
   for (const auto& call : workflow.calls) {
     const auto placed = plan.calls.find(call.name);
     if (placed == plan.calls.end() || placed->second.devices.empty())
@@ -313,6 +313,8 @@ std::vector<std::string> inexpressible(System system, const Workflow& workflow,
     }
     if (placement.chunks > 1)
       chunked.push_back(call.name);
+    if (placement.strategy.ep > 1)
+      dealt.push_back(call.name);
     if (placement.strategy.pp > 1
         && (call.kind == CallKind::generate || !can.pipelines))
       pipelined.push_back(call.name);
@@ -330,17 +332,20 @@ std::vector<std::string> inexpressible(System system, const Workflow& workflow,
       "set for all",
       training_spans.size(), to_string(system)));
   const auto list
-    = [&](const std::vector<std::string>& calls, const std::string& what) {
+    = [&](const std::vector<std::string>& calls, const std::string& what,
+          const std::string& why = "has no flag for it") {
         if (calls.empty())
           return;
         std::string names;
         for (const auto& name : calls)
           names += (names.empty() ? "" : ", ") + name;
-        sentences.push_back(fmt::format("{} {}: {} has no flag for it", names,
-                                        what, to_string(system)));
+        sentences.push_back(
+          fmt::format("{} {}: {} {}", names, what, to_string(system), why));
       };
   list(chunked, "in chunks, which overlap with other calls");
   list(pipelined, "in pipeline stages");
+  list(dealt, "with experts dealt to devices (e)",
+       "is told no expert degrees here");
   return sentences;
 }
 

@@ -1,6 +1,7 @@
 #include "plans/check/plan_check.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/check/host_limits.hpp"
 #include "plans/check/memory_hint.hpp"
 #include "plans/check/plan_limits.hpp"
 #include "plans/check/planned_memory.hpp"
@@ -313,6 +314,7 @@ private:
       warn_lags(replicas);
       warn_idle_devices();
       check_memory(replicas);
+      check_hosts(replicas);
     } catch (const PlanError& error) {
       const std::string text = error.what();
       const auto colon = text.find(": ");
@@ -363,24 +365,20 @@ private:
     report_.rooms = std::move(planned.rooms);
     internal::TooFull too_full;
     for (auto& memory : planned.devices) {
-      const auto resident = memory.resident_bytes();
       const auto limit = context_.memory_of(memory.device);
-      DevicePeak peak{.device = memory.device,
-                      .kind = context_.kind_of(memory.device),
-                      .peak_bytes = resident,
-                      .resident_bytes = resident,
-                      .tasks = memory.tasks};
-      for (const auto& task : peak.tasks)
-        if (resident + task.bytes > peak.peak_bytes) {
-          peak.peak_bytes = resident + task.bytes;
-          peak.at_task = task.task;
-        }
+      auto peak = device_peak(context_, memory);
       too_full.add(memory, peak, limit, [&] {
         return memory_hint(context_, replicas, memory, peak);
       });
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));
+  }
+
+  void check_hosts(const Replicas& replicas) {
+    auto needs = internal::host_needs(context_, replicas);
+    report_.offloaded_bytes = needs.offloaded_bytes;
+    std::ranges::move(needs.mistakes, std::back_inserter(report_.errors));
   }
 
   const CheckContext& context_;

@@ -23,6 +23,7 @@ namespace troupe::plans {
 struct NodeMemory {
   std::string kind = {};
   std::uint64_t device_bytes = 0; ///< that plans may use; 0: not known
+  std::uint64_t host_bytes = 0;   ///< of the node itself; 0: not known
 };
 
 /// Everything that a plan is checked against. The references must outlive the
@@ -34,6 +35,7 @@ struct CheckContext {
   std::map<std::string, ModelShape> shapes = {}; ///< by role; absent: unknown
   std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
   std::optional<std::uint64_t> device_memory_bytes = {}; ///< absent: unknown
+  std::optional<std::uint64_t> host_memory_bytes = {}; ///< of a node; likewise
   std::vector<NodeMemory> nodes = {}; ///< in order, where they differ
   /// The loss weights samples of older versions by their own log-probabilities
   /// (`old_logprobs: rollout`, or `algorithm.correction`).
@@ -45,6 +47,8 @@ struct CheckContext {
 
   /// Returns what a plan may use of a device; the largest number: not known.
   std::uint64_t memory_of(Rank device) const;
+  /// Returns the memory of a node's host likewise.
+  std::uint64_t host_memory_of(std::uint32_t node) const;
   /// Returns the kind of its node; empty where all are alike.
   std::string kind_of(Rank device) const;
 };
@@ -85,6 +89,7 @@ struct PlanReport {
   ResponseRooms rooms = {};             ///< the same; with evaluation's
   SnapshotBytes snapshots = {};         ///< 0: not known
   ServerBytes servers = {};             ///< 0: none generates, or not known
+  std::uint64_t offloaded_bytes = 0;    ///< of the host with most
 
   bool ok() const {
     return errors.empty();

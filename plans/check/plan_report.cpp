@@ -124,6 +124,12 @@ std::uint64_t CheckContext::memory_of(Rank device) const {
   return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
 }
 
+std::uint64_t CheckContext::host_memory_of(std::uint32_t node) const {
+  const auto bytes = node < nodes.size() ? nodes[node].host_bytes
+                                         : host_memory_bytes.value_or(0);
+  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
 std::string CheckContext::kind_of(Rank device) const {
   const auto node = plan.cluster.node_of(device);
   return node < nodes.size() ? nodes[node].kind : "";

@@ -189,6 +189,22 @@ PlannedMemory planned_memory(const CheckContext& context,
   return memory;
 }
 
+DevicePeak device_peak(const CheckContext& context,
+                       const DeviceMemory& memory) {
+  const auto resident = memory.resident_bytes();
+  DevicePeak peak{.device = memory.device,
+                  .kind = context.kind_of(memory.device),
+                  .peak_bytes = resident,
+                  .resident_bytes = resident,
+                  .tasks = memory.tasks};
+  for (const auto& task : peak.tasks)
+    if (resident + task.bytes > peak.peak_bytes) {
+      peak.peak_bytes = resident + task.bytes;
+      peak.at_task = task.task;
+    }
+  return peak;
+}
+
 ExecutionPlan with_rooms(ExecutionPlan plan, const ResponseRooms& rooms) {
   for (const auto& [call, room] : rooms)
     if (const auto placed = plan.calls.find(call); placed != plan.calls.end())

@@ -18,6 +18,9 @@ struct PlannedMemory {
 PlannedMemory planned_memory(const CheckContext& context,
                              const Replicas& replicas);
 
+/// Returns the peak of a device over the tasks of a step.
+DevicePeak device_peak(const CheckContext& context, const DeviceMemory& memory);
+
 /// Returns `plan` with the number of responses that each of its generations
 /// decodes at once (`Placement::responses`), as the cost model needs it.
 ExecutionPlan with_rooms(ExecutionPlan plan, const ResponseRooms& rooms);

@@ -61,6 +61,10 @@ void take_worse(Hardware& all, const Hardware& one) {
       mine = std::max(mine, theirs);
   }
   all.launch_graph_s = graphs ? gaps_s : 0;
+  if (one.host_mem_bytes > 0) // 0: not known
+    all.host_mem_bytes = all.host_mem_bytes > 0
+                           ? std::min(all.host_mem_bytes, one.host_mem_bytes)
+                           : one.host_mem_bytes;
   if (!has_less)
     return;
   all.mem_bytes = one.mem_bytes;

@@ -185,21 +185,23 @@ struct CostModel::PlannedMove {
 MoveBytes CostModel::move_bytes_of(const std::string& role,
                                    const Placement& from,
                                    const Placement& to) const {
-  const auto planned = [&] {
-    return planned_move_bytes(problem_.shapes.at(role),
-                              problem_.stored_dtype(role), from, to,
+  const auto& shape = problem_.shapes.at(role);
+  const auto planned = [&](const ModelShape& model) {
+    return planned_move_bytes(model, problem_.stored_dtype(role), from, to,
                               problem_.cluster);
   };
-  // cells in closed form are cut like tensors, not by experts
+  // cells in closed form are cut like tensors, not by experts, whose moves are
+  // planned for few of them
   const bool has_cells = from.strategy.ep == 1 && to.strategy.ep == 1;
   if (!planned_moves_)
-    return has_cells ? move_bytes(models_.find(role)->second.trained.moved,
-                                  from, to, problem_.cluster)
-                     : planned();
+    return has_cells
+             ? move_bytes(models_.find(role)->second.trained.moved, from, to,
+                          problem_.cluster)
+             : planned(with_joined_experts(shape, from.strategy, to.strategy));
   for (const auto& move : *planned_moves_)
     if (move.role == role && move.from == from && move.to == to)
       return move.bytes;
-  planned_moves_->push_back({role, from, to, planned()});
+  planned_moves_->push_back({role, from, to, planned(shape)});
   return planned_moves_->back().bytes;
 }
 

@@ -85,6 +85,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"device", "cache_Bps", &H::cache_Bps, "bytes/s", true},
     {"device", "optimizer_Bps", &H::optimizer_Bps, "bytes/s", true},
     {"device", "crowded_share", &H::crowded_share, "share", true},
+    {"host", "mem_bytes", &H::host_mem_bytes, "bytes", true},
     {"host", "launch_layer_s", &H::launch_layer_s, "s", true},
     {"host", "launch_tp_extra_s", &H::launch_tp_extra_s, "s", true},
     {"host", "launch_graph_s", &H::launch_graph_s, "s", true},

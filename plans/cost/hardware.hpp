@@ -45,6 +45,7 @@ struct Hardware {
   /// it.
   double crowded_share = 0;
   // host
+  double host_mem_bytes = 0;    ///< of a node (host.mem_bytes); 0: not known
   double launch_layer_s = 0;    ///< forward operations of one layer
   double launch_tp_extra_s = 0; ///< extra where a layer has collectives
   /// Per layer of a decode step that is replayed as a graph: the gaps between

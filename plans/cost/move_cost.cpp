@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -269,6 +270,18 @@ MoveBytes planned_move_bytes(const ModelShape& shape, DType dtype,
     for (const auto& [device, size] : *far)
       bytes.busiest_inter = std::max(bytes.busiest_inter, size);
   return bytes;
+}
+
+ModelShape with_joined_experts(ModelShape shape, const Strategy& from,
+                               const Strategy& to) {
+  auto& experts = shape.experts;
+  const auto parts = std::lcm(std::int64_t{from.ep}, std::int64_t{to.ep});
+  if (!experts.exist() || experts.count % parts != 0)
+    return shape;
+  experts.width *= experts.count / parts;
+  experts.count = parts;
+  experts.per_token = std::min(experts.per_token, parts);
+  return shape;
 }
 
 double move_seconds(const MoveBytes& bytes, const Hardware& hardware) {

@@ -61,10 +61,14 @@ CheckContext check_context(const PlanProblem& problem,
                        .servers = problem.rules.servers};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
+  context.host_memory_bytes
+    = static_cast<std::uint64_t>(problem.hardware.host_mem_bytes);
   if (problem.hardware.is_mixed())
     for (std::uint32_t node = 0; node < plan.cluster.nodes; ++node) {
       const auto& hardware = problem.hardware.of_node(node);
-      context.nodes.push_back({hardware.name, usable_bytes(hardware)});
+      context.nodes.push_back(
+        {hardware.name, usable_bytes(hardware),
+         static_cast<std::uint64_t>(hardware.host_mem_bytes)});
     }
   return context;
 }

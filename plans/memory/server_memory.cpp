@@ -31,10 +31,11 @@ void add_server(const ServerBytes& one, ServerBytes& sum) {
 
 } // namespace
 
-ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
-                         const std::map<std::string, ModelShape>& shapes,
-                         const std::map<std::string, DType>& dtypes,
-                         const BatchSizes& sizes) {
+std::map<std::uint32_t, ServerBytes>
+server_bytes_by_node(const Workflow& workflow, const ExecutionPlan& plan,
+                     const std::map<std::string, ModelShape>& shapes,
+                     const std::map<std::string, DType>& dtypes,
+                     const BatchSizes& sizes) {
   std::map<std::uint32_t, ServerBytes> by_node;
   for (const auto& call : workflow.calls) {
     const auto shape = shapes.find(call.role);
@@ -52,8 +53,16 @@ ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
       if (coordinate_of(strategy, i).tp == 0)
         add_server(one, by_node[plan.cluster.node_of(devices[i])]);
   }
+  return by_node;
+}
+
+ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
+                         const std::map<std::string, ModelShape>& shapes,
+                         const std::map<std::string, DType>& dtypes,
+                         const BatchSizes& sizes) {
   ServerBytes most;
-  for (const auto& [node, bytes] : by_node)
+  for (const auto& [node, bytes] :
+       server_bytes_by_node(workflow, plan, shapes, dtypes, sizes))
     if (bytes.all() > most.all())
       most = bytes;
   return most;

@@ -25,9 +25,15 @@ struct ServerBytes {
   }
 };
 
-/// Returns the bytes under `plan`; 0 if no server generates. A role without a
-/// shape counts as nothing. On devices with memory of their own, servers have
-/// their weights there.
+/// Returns the bytes under `plan` by node, of nodes with servers. A role
+/// without a shape counts as nothing. On devices with memory of their own,
+/// servers have their weights there.
+std::map<std::uint32_t, ServerBytes>
+server_bytes_by_node(const Workflow& workflow, const ExecutionPlan& plan,
+                     const std::map<std::string, ModelShape>& shapes,
+                     const std::map<std::string, DType>& dtypes,
+                     const BatchSizes& sizes);
+/// Returns the same of the node with most; 0 if no server generates.
 ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
                          const std::map<std::string, ModelShape>& shapes,
                          const std::map<std::string, DType>& dtypes,

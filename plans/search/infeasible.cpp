@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace troupe::plans {
 
@@ -69,13 +70,13 @@ std::string what_would_fit(const PlanProblem& problem) {
                      devices);
 }
 
-std::string no_fit_line(const SearchSpace& space, const SpacePeak& peak) {
+std::string no_fit_line(const SearchSpace& space, const SpacePeak& peak,
+                        std::string_view the_smallest) {
   const auto& problem = space.problem();
   const auto missing = space.missing_bytes(peak.device);
   return fmt::format(
-    "no plan fits: the smallest peak is {:.1f} GB of {:.1f} on device {} in "
-    "{}; try {}",
-    double(peak.bytes - missing) / 1e9,
+    "no plan fits: {} is {:.1f} GB of {:.1f} on device {} in {}; try {}",
+    the_smallest, double(peak.bytes - missing) / 1e9,
     double(space.memory_bytes() - missing) / 1e9, peak.device,
     space.calls()[peak.call].call->name, what_would_fit(problem));
 }
@@ -100,12 +101,12 @@ std::optional<std::string> why_a_call_does_not_fit(const SearchSpace& space) {
   }
   if (worst.bytes == 0)
     return std::nullopt;
-  return no_fit_line(space, worst);
+  return no_fit_line(space, worst, "the smallest peak");
 }
 
 std::string why_calls_do_not_fit(const SearchSpace& space,
                                  const SpacePoint& point) {
-  return no_fit_line(space, peak_of(space, point));
+  return no_fit_line(space, peak_of(space, point), "the smallest peak found");
 }
 
 } // namespace troupe::plans

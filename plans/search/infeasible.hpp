@@ -1,6 +1,7 @@
 // Explains why nothing fits, in one line that names what would: the smallest
-// peak that was found, its device, and recomputation, or else the fewest
-// devices on which a plan fits. What is named was tried in the search's own
+// peak of a call that fits nowhere, or else the smallest of a plan that was
+// found, its device, and recomputation, or else the fewest devices on which a
+// plan fits. What is named was tried in the search's own
 // arithmetic.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 namespace troupe::plans {
 
@@ -165,13 +166,28 @@ bool Walk::find_start(SpacePoint& point) {
     point.positions.push_back(space_.align(0, *chosen));
   }
   auto fits = shrink(point);
-  for (int i = 0; i < tries && !fits; ++i) {
-    auto other = random_point();
+  for (int i = 0; i <= tries && !fits; ++i) {
+    auto other = i < tries ? random_point() : leanest_point();
     fits = shrink(other);
     if (peak_bytes(space_, other) < peak_bytes(space_, point))
       point = std::move(other);
   }
   return fits;
+}
+
+SpacePoint Walk::leanest_point() const {
+  SpacePoint point;
+  for (const auto& call : space_.calls()) {
+    const auto bytes_of = [&](const CallOption& option) {
+      return std::tuple{!may_have(option), option.static_bytes,
+                        option.weight_bytes + option.active_bytes};
+    };
+    const auto leanest = std::ranges::min_element(call.options, {}, bytes_of);
+    point.options.push_back(
+      static_cast<std::uint32_t>(leanest - call.options.begin()));
+    point.positions.push_back(space_.align(0, *leanest));
+  }
+  return point;
 }
 
 bool Walk::shrink(SpacePoint& point) const {

@@ -71,12 +71,16 @@ public:
        std::uint64_t seed);
 
   /// Finds a plan that fits: every call on all devices, else what `shrink`
-  /// makes of that and of random plans. Returns false if none was found;
-  /// `point` is then the one with the smallest peak.
+  /// makes of that, of random plans and of the leanest. Returns false if none
+  /// was found; `point` is then the one with the smallest peak.
   bool find_start(SpacePoint& point);
   /// Lowers the peak of the fullest device by coordinate descent, until the
   /// point fits.
   bool shrink(SpacePoint& point) const;
+  /// Returns each call with the option that always holds least on its devices:
+  /// what can leave has left, for all calls together, which steps of one call
+  /// may never reach.
+  SpacePoint leanest_point() const;
   /// Lets each generation decode as many responses at once as fit beside the
   /// rest of the point.
   void fill_rooms(SpacePoint& point) const;

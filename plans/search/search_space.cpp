@@ -3,7 +3,6 @@
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
 #include "plans/memory/response_room.hpp"
-#include "plans/plan/strategy_rules.hpp"
 #include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
 #include "plans/workflow/second_roles.hpp"
@@ -18,7 +17,7 @@ namespace troupe::plans {
 namespace {
 
 bool same_layout(const Strategy& a, const Strategy& b) {
-  return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp
+  return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp && a.ep == b.ep
          && (a.zero == Zero::z3) == (b.zero == Zero::z3);
 }
 
@@ -127,12 +126,12 @@ void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
 }
 
 /// Returns the memory of the fullest stage. dp matters only if it cuts
-/// something.
+/// something or has experts dealt to it.
 const StageBytes& SearchSpace::stage_of(const std::string& role,
                                         Strategy strategy) {
   const auto& alike = alike_.at(role);
   if (strategy.zero == Zero::none)
-    strategy.dp = 1;
+    strategy.dp = strategy.expert_group_dp();
   const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));
   const auto& held
     = held_.try_emplace(alike, problem_.shapes.at(alike)).first->second;
@@ -146,63 +145,6 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
       largest.resident = std::max(largest.resident, stage.resident);
     }
   return found->second;
-}
-
-void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices,
-                                 KindSet kinds) {
-  const auto& shape = problem_.shapes.at(call.call->role);
-  const auto node = problem_.cluster.devices_per_node;
-  const auto in_node = std::min(node, num_devices);
-  for (std::uint32_t tp = 1; tp <= in_node; ++tp)
-    for (std::uint32_t pp = 1; pp * tp <= num_devices; ++pp) {
-      if (num_devices % (tp * pp) != 0 || in_node % tp != 0)
-        continue;
-      Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
-      if (!why_illegal(strategy, shape).empty()
-          || !allows(*call.call, strategy)) {
-        ++counts_.illegal;
-        continue;
-      }
-      add_variants(
-        call,
-        {.num_devices = num_devices, .kinds = kinds, .strategy = strategy});
-    }
-}
-
-/// Adds shardings, micro-batchings, chunks and offloads that may pay off.
-void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
-  const auto kind = call.call->kind;
-  const auto& sizes = problem_.sizes;
-  auto samples = sizes.samples_per_step;
-  if (kind == CallKind::train)
-    samples /= std::max(1u, sizes.mini_batches);
-  if (option.strategy.dp > samples) {
-    ++counts_.illegal;
-    return;
-  }
-  std::vector<Zero> zeros = {Zero::none};
-  if (kind == CallKind::train && option.strategy.dp > 1)
-    zeros = {Zero::z1, Zero::z3, Zero::none};
-  std::vector<int> chunk_counts = {1};
-  if (limits_.chunks && kind != CallKind::train)
-    chunk_counts = {1, 2, 4};
-  const auto a_rank = std::max(1u, samples / option.strategy.dp);
-  const auto stage_with = [&](Zero zero) -> const StageBytes& {
-    option.strategy.zero = zero;
-    return stage_of(call.call->role, option.strategy);
-  };
-  if (kind == CallKind::inference && option.strategy.dp > 1
-      && stage_with(Zero::none).weights > memory_bytes(option.kinds) / 4)
-    zeros.push_back(Zero::z3); // where weights take much of a device
-  if (problem_.shapes.at(call.call->role).lora.exists())
-    std::erase(zeros, Zero::z3);
-  for (const auto zero : zeros) {
-    const auto& stage = stage_with(zero);
-    for (const auto chunks : chunk_counts) {
-      option.chunks = chunks;
-      add_batchings(call, option, stage, static_cast<int>(a_rank));
-    }
-  }
 }
 
 void SearchSpace::add_batchings(SpaceCall& call, CallOption option,

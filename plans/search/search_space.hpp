@@ -144,6 +144,7 @@ private:
   SecondModels second_of(const Call& call) const;
   void add_strategies(SpaceCall& call, std::uint32_t num_devices,
                       KindSet kinds);
+  void add_degrees(SpaceCall& call, CallOption option);
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
                      const StageBytes& stage, int most);

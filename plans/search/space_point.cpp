@@ -97,21 +97,20 @@ ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
 
 namespace {
 
-/// Returns whether a call shares the replica of its home and finds its weights
-/// on the device.
-bool finds_weights(const SearchSpace& space, const SpacePoint& point,
-                   std::size_t call) {
+/// Returns the home of a call that shares its replica; else null.
+const CallOption* shared_home(const SearchSpace& space, const SpacePoint& point,
+                              std::size_t call) {
   const auto& one = space.calls()[call];
   if (!one.reads_home())
-    return false;
+    return nullptr;
   const auto k = static_cast<std::size_t>(one.home);
   if (point.options[k] == not_chosen)
-    return false;
+    return nullptr;
   const auto& home = space.calls()[k].options[point.options[k]];
-  return !home.offload.offload_weights
-         && SearchSpace::shares(one.options[point.options[call]],
-                                point.positions[call], home,
-                                point.positions[k]);
+  return SearchSpace::shares(one.options[point.options[call]],
+                             point.positions[call], home, point.positions[k])
+           ? &home
+           : nullptr;
 }
 
 /// Returns the bytes held on device `at`, plus those of the largest call.
@@ -128,10 +127,11 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
     const auto first = point.positions[i];
     if (at < first || at >= first + option.num_devices)
       continue;
-    held += option.static_bytes;
+    const auto* home = shared_home(space, point, i);
+    held += home ? 0 : option.static_bytes; // frozen weights and windows: once
+    const bool finds_weights = home && !home->offload.offload_weights;
     const auto active
-      = (finds_weights(space, point, i) ? 0 : option.weight_bytes)
-        + option.active_bytes;
+      = (finds_weights ? 0 : option.weight_bytes) + option.active_bytes;
     if (active > most) {
       most = active;
       peak.call = i;

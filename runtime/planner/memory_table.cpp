@@ -39,6 +39,12 @@ std::string servers_text(const plans::ServerBytes& servers) {
     bytes_text(static_cast<double>(servers.updating)));
 }
 
+std::string offloaded_text(std::uint64_t bytes) {
+  return bytes == 0 ? ""
+                    : fmt::format("offloaded planes: {} of a host's memory\n",
+                                  bytes_text(static_cast<double>(bytes)));
+}
+
 } // namespace
 
 std::string memory_table(const plans::PlanReport& report) {
@@ -60,6 +66,7 @@ std::string memory_table(const plans::PlanReport& report) {
     table.row(row);
   }
   return table.print() + rooms_text(report.rooms)
+         + offloaded_text(report.offloaded_bytes)
          + snapshots_text(report.snapshots) + servers_text(report.servers);
 }
 

@@ -83,7 +83,8 @@ std::string check_json(const CheckedPlan& checked) {
                    {"devices", std::move(devices)},
                    {"snapshot_bytes", report.snapshots.with_copies},
                    {"mask_bytes", masks.all()},
-                   {"server_bytes", report.servers.all()}};
+                   {"server_bytes", report.servers.all()},
+                   {"offloaded_bytes", report.offloaded_bytes}};
   if (hardware)
     document["basis"] = basis_json(*hardware);
   return document.dump(2, ' ', /*ensure_ascii=*/false,

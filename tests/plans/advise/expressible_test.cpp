@@ -328,3 +328,13 @@ TEST(Inexpressible, NamesWhatASystemHasNoFlagFor) {
   EXPECT_THAT(sentences, Contains(HasSubstr("2 different sets of devices")));
   EXPECT_THAT(sentences, Contains(HasSubstr("actor_gen in chunks")));
 }
+
+TEST(Inexpressible, NamesCallsWhoseExpertsAreDealt) {
+  const auto recipe = recipe_of_script(verl);
+  const auto problem = problem_of(recipe);
+  auto plan = plan_of(recipe.layout, problem.workflow, problem.cluster);
+  plan.calls.at("actor_train").strategy = parse_strategy("d8e8");
+  EXPECT_THAT(inexpressible(System::verl, problem.workflow, plan),
+              Contains("actor_train with experts dealt to devices (e): verl is "
+                       "told no expert degrees here"));
+}

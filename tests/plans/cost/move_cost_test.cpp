@@ -102,5 +102,50 @@ TEST(MoveCost, TimeIsThatOfTheBusiestDevice) {
   EXPECT_NEAR(planned.busiest_inter, bytes.busiest_inter, 0.01 * whole);
 }
 
+ModelShape shape_of_experts() {
+  auto shape = llama_shape(4, 256, 512, 8, 8);
+  shape.experts.count = 32;
+  shape.experts.per_token = 4;
+  shape.experts.width = 128;
+  return shape;
+}
+
+TEST(MoveCost, JoinedExpertsHaveTheSameWeightsButForTheRouter) {
+  const auto shape = shape_of_experts();
+  const auto joined
+    = with_joined_experts(shape, parse_strategy("t4"), parse_strategy("t4e4"));
+  EXPECT_EQ(joined.experts.count, 4) << "a part each";
+  EXPECT_EQ(num_parameters(shape) - num_parameters(joined),
+            std::uint64_t{4 * 256 * (32 - 4)});
+  const auto eights = with_joined_experts(shape, parse_strategy("t4e4"),
+                                          parse_strategy("d8e8"));
+  EXPECT_EQ(eights.experts.count, 8) << "parts of either are whole ones";
+}
+
+TEST(MoveCost, MovesOfJoinedExpertsAreNearThoseOfEachExpert) {
+  const auto shape = shape_of_experts();
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  const char* strategies[]
+    = {"t8", "t8e8", "d2t4e4", "d2t4e8", "d8e8z1", "p2t4e4", "d8"};
+  for (const auto* from : strategies)
+    for (const auto* to : strategies)
+      for (const std::uint32_t first : {0U, 8U}) {
+        const Placement source{.devices = ranks(0, 7),
+                               .strategy = parse_strategy(from)};
+        const Placement target{.devices = ranks(first, first + 7),
+                               .strategy = parse_strategy(to)};
+        const auto bytes_of = [&](const ModelShape& model) {
+          return planned_move_bytes(model, DType::bf16, source, target,
+                                    cluster);
+        };
+        const auto each = bytes_of(shape);
+        const auto joined = bytes_of(
+          with_joined_experts(shape, source.strategy, target.strategy));
+        const auto near = 0.05 * double(weight_bytes(shape, DType::bf16));
+        EXPECT_NEAR(joined.intra, each.intra, near) << from << " " << to;
+        EXPECT_NEAR(joined.inter, each.inter, near) << from << " " << to;
+      }
+}
+
 } // namespace
 } // namespace troupe::plans

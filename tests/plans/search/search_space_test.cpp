@@ -1,4 +1,6 @@
-// SearchSpace: which planes may leave a device between the calls of a role.
+// SearchSpace: which planes may leave a device between the calls of a role, and
+// which devices experts may be dealt to.
+#include "plans/search/search.hpp"
 #include "plans/search/search_space.hpp"
 
 #include <gtest/gtest.h>
@@ -6,6 +8,8 @@
 #include "tests/support/plans/problem_support.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace troupe::plans {
 namespace {
@@ -45,6 +49,88 @@ TEST(SearchSpace, MomentsStayWhereMemoryDoesNotMatter) {
   for (const auto& call : space.calls())
     for (const auto& option : call.options)
       EXPECT_FALSE(option.offload.offload_optimizer) << call.call->name;
+}
+
+/// Returns PPO of models of one layer, so that pipelines do not cut it, with 64
+/// experts, most of its weights, of which a token has two, on four devices.
+PlanProblem experts_problem() {
+  auto shape = llama_shape(1, 128, 256, 8, 4);
+  shape.vocab_size = 512;
+  shape.experts.count = 64;
+  shape.experts.per_token = 2;
+  shape.experts.width = 64;
+  return make_problem(shape, 1, 4);
+}
+
+/// Returns the strategies of a call on all four devices, without suffix z.
+std::set<std::string> whole_strategies(const SearchSpace& space,
+                                       const std::string& call) {
+  std::set<std::string> found;
+  for (const auto& one : space.calls())
+    for (const auto& option : one.options)
+      if (one.call->name == call && option.num_devices == 4) {
+        auto strategy = option.strategy;
+        strategy.zero = Zero::none;
+        found.insert(to_string(strategy));
+      }
+  return found;
+}
+
+TEST(SearchSpace, ExpertsAreDealtToTensorRanksAndInTrainingToAStage) {
+  const auto problem = experts_problem();
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  EXPECT_EQ(whole_strategies(space, "actor_gen"),
+            (std::set<std::string>{"d4", "d2t2", "d2t2e2", "t4", "t4e4"}));
+  EXPECT_EQ(whole_strategies(space, "actor_train"),
+            (std::set<std::string>{"d4", "d4e4", "d2t2", "d2t2e2", "d2t2e4",
+                                   "t4", "t4e4"}));
+}
+
+TEST(SearchSpace, ModelsWithoutExpertsDealNone) {
+  const auto problem = tight_problem();
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  for (const auto& call : space.calls())
+    for (const auto& option : call.options)
+      EXPECT_EQ(option.strategy.ep, 1U) << call.call->name;
+}
+
+TEST(SearchSpace, ExpertsDealtToDataRanksTakeTheirPartOfTheMemory) {
+  const auto problem = experts_problem();
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  const auto least_held = [&](const std::string& whole) {
+    auto least = ~std::uint64_t{0};
+    for (const auto& call : space.calls())
+      for (const auto& option : call.options) {
+        auto strategy = option.strategy;
+        if (strategy.zero == Zero::z1)
+          strategy.zero = Zero::none; // which it may beat
+        if (call.call->name == "actor_train"
+            && strategy == parse_strategy(whole))
+          least = std::min(least, option.static_bytes);
+      }
+    return least;
+  };
+  EXPECT_LT(least_held("d4e4"), least_held("d4") * 2 / 3);
+}
+
+TEST(SearchSpace, MeshesShareNoReplicaWhereExpertsAreDealtOtherwise) {
+  const CallOption cut{.num_devices = 4, .strategy = parse_strategy("t4")};
+  const CallOption dealt{.num_devices = 4, .strategy = parse_strategy("t4e4")};
+  EXPECT_TRUE(SearchSpace::shares(dealt, 0, dealt, 0));
+  EXPECT_FALSE(SearchSpace::shares(cut, 0, dealt, 0));
+}
+
+// A layer launches the products of 64 experts where tp cuts them or each device
+// has all; of a part of them where devices have them between them.
+TEST(Search, ExpertsAreDealtWhereTheirLaunchesTakeTheTime) {
+  const auto problem = experts_problem();
+  const auto found = search_plan(problem, CostModel(problem), {});
+  EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
+  const auto& strategy = found.best.plan.calls.at("actor_train").strategy;
+  EXPECT_GT(strategy.ep, 1U) << to_string(strategy);
 }
 
 } // namespace
