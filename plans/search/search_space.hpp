@@ -142,8 +142,7 @@ private:
   std::set<KindSet> kind_sets(std::uint32_t num_devices) const;
   bool allows(const Call& call, const Strategy& strategy) const;
   SecondModels second_of(const Call& call) const;
-  void add_strategies(SpaceCall& call, std::uint32_t num_devices,
-                      KindSet kinds);
+  void add_strategies(SpaceCall& call, std::uint32_t devices, KindSet kinds);
   void add_degrees(SpaceCall& call, CallOption option);
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
