@@ -113,6 +113,21 @@ const CallOption* shared_home(const SearchSpace& space, const SpacePoint& point,
            : nullptr;
 }
 
+/// Returns whether a call before this one reads the same replica of their role.
+bool shares_with_earlier(const SearchSpace& space, const SpacePoint& point,
+                         std::size_t call) {
+  const auto& calls = space.calls();
+  const auto& option = calls[call].options[point.options[call]];
+  for (std::size_t i = 0; i < call; ++i)
+    if (calls[i].reads_home() && calls[i].home == calls[call].home
+        && point.options[i] != not_chosen
+        && SearchSpace::shares(option, point.positions[call],
+                               calls[i].options[point.options[i]],
+                               point.positions[i]))
+      return true;
+  return false;
+}
+
 /// Returns the bytes held on device `at`, plus those of the largest call.
 SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
                   std::uint32_t at) {
@@ -128,7 +143,12 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
     if (at < first || at >= first + option.num_devices)
       continue;
     const auto* home = shared_home(space, point, i);
-    held += home ? 0 : option.static_bytes; // frozen weights and windows: once
+    // frozen weights and windows of a replica count once, so that a point of
+    // fewer calls never has a larger peak
+    const bool is_counted = home
+                            || (calls[i].reads_home() && option.static_bytes > 0
+                                && shares_with_earlier(space, point, i));
+    held += is_counted ? 0 : option.static_bytes;
     const bool finds_weights = home && !home->offload.offload_weights;
     const auto active
       = (finds_weights ? 0 : option.weight_bytes) + option.active_bytes;

@@ -1,5 +1,6 @@
 // SearchSpace: which planes may leave a device between the calls of a role, and
 // which devices experts may be dealt to.
+#include "plans/search/local_search.hpp"
 #include "plans/search/search.hpp"
 #include "plans/search/search_space.hpp"
 
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace troupe::plans {
 namespace {
@@ -121,6 +123,65 @@ TEST(SearchSpace, MeshesShareNoReplicaWhereExpertsAreDealtOtherwise) {
   const CallOption dealt{.num_devices = 4, .strategy = parse_strategy("t4e4")};
   EXPECT_TRUE(SearchSpace::shares(dealt, 0, dealt, 0));
   EXPECT_FALSE(SearchSpace::shares(cut, 0, dealt, 0));
+}
+
+/// Returns GRPO with adapters of 7B on four devices, where the actor generates,
+/// scores and trains.
+PlanProblem adapters_problem() {
+  auto problem = make_problem(shape_7b(), 1, 4, "h100x8");
+  problem.workflow = make_grpo(
+    [](Settings& settings) { settings.algorithm.old_logprobs = "recompute"; });
+  auto& actor = problem.shapes.at("actor");
+  actor.lora = {.rank = 16, .alpha = 16, .targets = lora_targets(actor)};
+  return problem;
+}
+
+/// Returns the calls that read what another one trains, in order.
+std::vector<std::size_t> readers_of(const SearchSpace& space) {
+  std::vector<std::size_t> readers;
+  for (std::size_t i = 0; i < space.calls().size(); ++i)
+    if (space.calls()[i].reads_home())
+      readers.push_back(i);
+  return readers;
+}
+
+/// Lets call `other` share the replica of `one` if it has such an option.
+void share_replica(const SearchSpace& space, SpacePoint& point, std::size_t one,
+                   std::size_t other) {
+  const auto& wanted = space.calls()[one].options[point.options[one]];
+  const auto& options = space.calls()[other].options;
+  const auto found = std::ranges::find_if(options, [&](const auto& option) {
+    return SearchSpace::shares(option, 0, wanted, 0);
+  });
+  if (found == options.end())
+    return;
+  point.options[other] = static_cast<std::uint32_t>(found - options.begin());
+  point.positions[other] = point.positions[one];
+}
+
+// What branch and bound needs: that a choice which does not fit never does.
+TEST(SearchSpace, APointOfFewerCallsHasNoLargerPeak) {
+  const auto problem = adapters_problem();
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  const auto readers = readers_of(space);
+  ASSERT_EQ(readers.size(), 2U) << "generation and scoring";
+  PointCost cost(space, {});
+  Walk walk(space, cost, {}, 23);
+  for (int i = 0; i < 300; ++i) {
+    auto point = walk.random_point();
+    if (i % 3 > 0)
+      share_replica(space, point, readers[0], readers[1]);
+    if (i % 3 > 1)
+      share_replica(space, point, readers[0],
+                    std::size_t(space.calls()[readers[0]].home));
+    const auto whole = peak_bytes(space, point);
+    for (std::size_t call = 0; call < point.options.size(); ++call) {
+      auto fewer = point;
+      fewer.options[call] = not_chosen;
+      EXPECT_LE(peak_bytes(space, fewer), whole) << i << " without " << call;
+    }
+  }
 }
 
 // A layer launches the products of 64 experts where tp cuts them or each device
