@@ -23,7 +23,15 @@ namespace troupe::plans {
 /// Share of mem_Bps that reads of the KV cache reach on a CPU: assumed.
 inline constexpr double host_cache_share = 0.6;
 
-struct Hardware {
+/// Numbers of the engines of other systems, for tables that quote them.
+struct QuotedEngines {
+  double dschat_compute = 1;        ///< factor on the seconds of a forward pass
+  double dschat_decode_layer_s = 0; ///< host cost per layer and decoded token
+  double openrlhf_compute = 1;      ///< factor on the seconds of a forward pass
+  double openrlhf_rounds = 1; ///< number of rollout rounds, one after the other
+};
+
+struct Hardware : QuotedEngines {
   std::string name = {};
   std::uint32_t devices_per_node = 1;
 
@@ -70,11 +78,6 @@ struct Hardware {
   double sum_Bps = 0;    ///< gradients of data-parallel ranks
   double move_Bps = 0;   ///< weights from one replica to another
   double gather_Bps = 0; ///< sharded parameters
-  // engines of other systems, for tables that quote them
-  double dschat_compute = 1;        ///< factor on the seconds of a forward pass
-  double dschat_decode_layer_s = 0; ///< host cost per layer and decoded token
-  double openrlhf_compute = 1;      ///< factor on the seconds of a forward pass
-  double openrlhf_rounds = 1; ///< number of rollout rounds, one after the other
 
   std::map<std::string, std::string> sources = {}; ///< by "device.mem_bytes"
 };
