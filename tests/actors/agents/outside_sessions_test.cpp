@@ -103,7 +103,7 @@ protected:
   std::shared_ptr<models::TurnQueue> turns_
     = std::make_shared<models::TurnQueue>();
   std::shared_ptr<AgentModel> model_ = std::make_shared<AgentModel>(
-    AgentModel{.name = "actor",
+    AgentModel{.names = {"actor"},
                .tokenizer = testing::characters(),
                .chat = {},
                .stops = {},

@@ -104,10 +104,9 @@ TEST(ModelShape, ParametersEqualThoseOfTheGoldenFiles) {
 TEST(ModelShape, BenchCardsParse) {
   std::ifstream stream(troupe::support::source_folder()
                        / "tests/bench/cards.json");
-  const std::map<std::string, std::uint64_t> expected = {{"tiny", 918656},
-                                                         {"small", 27402752},
-                                                         {"medium", 88099584},
-                                                         {"experts", 79767040}};
+  const std::map<std::string, std::uint64_t> expected
+    = {{"tiny", 918656},      {"small", 27402752}, {"medium", 88099584},
+       {"experts", 79767040}, {"1b", 1235814400},  {"8b", 8030261248}};
   const auto cards = nlohmann::json::parse(stream);
   for (const auto& [name, card] : cards["cards"].items()) {
     auto config = card["model"];

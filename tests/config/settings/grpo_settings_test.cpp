@@ -44,7 +44,7 @@ TEST_F(GrpoSettings, HaveTheirOwnDefaultsAndNoCritic) {
             "(algorithm.lam=null)");
   EXPECT_EQ(error({"models.critic.path=c"}),
             "command line: models.critic: expected a role of workflow grpo "
-            "(actor, ref or reward), got 'critic'; try removing it "
+            "(actor, ref, reward or opponent), got 'critic'; try removing it "
             "(models.critic=null)");
 }
 

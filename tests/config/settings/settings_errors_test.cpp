@@ -245,7 +245,7 @@ TEST_F(SettingsErrors, OnlySettingsCanBeRemoved) {
 TEST_F(SettingsErrors, RolesMustBelongToTheWorkflow) {
   EXPECT_EQ(ppo("models: {acter: {path: x}}\n"),
             "x.yaml:1: models.acter: expected a role of workflow ppo (actor, "
-            "critic, ref or reward), got 'acter'; try models.actor");
+            "critic, ref, reward or opponent), got 'acter'; try models.actor");
   EXPECT_EQ(sft("models: {critic: {path: x}}\n"),
             "x.yaml:1: models.critic: expected a role of workflow sft (actor), "
             "got 'critic'; try removing it (models.critic=null)");

@@ -118,7 +118,7 @@ TEST_F(GenerationServerTest, AServerThatDiesWhileItReadsIsLost) {
   const auto server = others(reads_over_tcp(folder.path(), "die_reading"));
   server->start(context);
   try {
-    server->update(weights, "1", context);
+    server->update(weights, nullptr, "1", context);
     FAIL() << "nothing was thrown";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::peer_lost);
