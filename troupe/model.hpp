@@ -28,12 +28,13 @@ struct TurnOptions {
   /// rollout.max_new_tokens leaves, which bounds all turns and appended texts
   /// of a sample together.
   std::uint32_t max_tokens = 0;
-  std::string role = {}; ///< set by Model; empty: the call's own
 };
 
 class Model {
 public:
-  using Extend = std::function<Future<Sample>(Sample, TurnOptions)>;
+  /// Asks a role, the call's own if it has no name.
+  using Extend = std::function<Future<Sample>(Sample, TurnOptions,
+                                              const std::string& role)>;
   explicit Model(Extend extend) : extend_(std::move(extend)) {}
 
   /// Returns another role of the conversation, or the call's own. A role that
@@ -50,8 +51,7 @@ public:
   /// if the turn was cut or had no room left to begin. A sample has at most one
   /// turn in progress.
   Future<Sample> extend(Sample sample, TurnOptions options = {}) const {
-    options.role = role_;
-    return extend_(std::move(sample), options);
+    return extend_(std::move(sample), options, role_);
   }
 
 private:

@@ -68,17 +68,18 @@ private:
 /// Returns the Model that `self`'s factory receives.
 template <class Self>
 Model model_for(Self self, const ModelActor& actor) {
-  return Model([self, actor](Sample sample, TurnOptions options) {
-    auto* sender = dynamic_cast<TracedUserActor*>(self); // a UserInstance
-    const Sample::Arrow arrow = sender->leave(sample, "extend");
-    auto reply = ask<Sample>(self, std::chrono::milliseconds(0), actor,
-                             extend_atom::value, std::move(sample),
-                             options.max_tokens, options.role);
-    return std::move(reply).then([=](Sample extended) {
-      sender->answered(arrow, "extend");
-      return extended;
+  return Model(
+    [self, actor](Sample sample, TurnOptions options, const std::string& role) {
+      auto* sender = dynamic_cast<TracedUserActor*>(self); // a UserInstance
+      const Sample::Arrow arrow = sender->leave(sample, "extend");
+      auto reply = ask<Sample>(self, std::chrono::milliseconds(0), actor,
+                               extend_atom::value, std::move(sample),
+                               options.max_tokens, role);
+      return std::move(reply).then([=](Sample extended) {
+        sender->answered(arrow, "extend");
+        return extended;
+      });
     });
-  });
 }
 
 } // namespace detail

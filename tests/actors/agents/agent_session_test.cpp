@@ -109,14 +109,15 @@ TEST_F(AgentSessions, ASecondModelIsAskedByItsName) {
   const auto turns = asked();
   ASSERT_EQ(turns.size(), 1U);
   EXPECT_EQ(turns[0].speaker, 1U);
-  EXPECT_EQ(turns[0].ids, (std::vector{97, 98, 99}));
+  EXPECT_EQ(turns[0].ids, (std::vector{97, 98, 99, 200}));
   say("d");
   EXPECT_EQ(body(2)["model"], "opponent");
   complete("abcd", R"(, "model": "actor")");
   EXPECT_EQ(asked()[0].speaker, 0U);
   say("e");
   EXPECT_THAT(session_->record().last_branch()->loss_mask,
-              ::testing::ElementsAre(0, 0, 1, 0, 1));
+              ::testing::ElementsAre(0, 0, 1, 1, 0, 0, 1, 1))
+    << "each answer ends with a token of its own";
 }
 
 TEST_F(AgentSessions, AModelThatIsNotThereIsRefused) {
