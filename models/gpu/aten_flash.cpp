@@ -83,12 +83,13 @@ void AtenBackend::flash_attention_backward(
   const at::Tensor d_heads
     = view(d_qkv_TX, {tokens, a + 2 * g, shape.head_dim});
   d_heads.narrow(1, 0, a).copy_(d.queries_TAD);
-  at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
-  const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
   if (sequences.copies.empty()) {
-    d_seen.copy_(d_keys);
+    d_heads.narrow(1, a, g).copy_(d.keys_KGD);
+    d_heads.narrow(1, a + g, g).copy_(d.values_KGD);
     return;
   }
+  at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
+  const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
   d_seen.copy_(d_keys.index_select(0, indices(sequences.token_keys)));
   for (const CopiedKeys& copied : sequences.copies)
     d_seen.narrow(0, copied.token, copied.count)

@@ -59,13 +59,13 @@ ModelShape counted_shape(std::int64_t layers) {
   shape.num_kv_heads = 2;
   shape.head_dim = 32;
   shape.intermediate_size = 896;
-  shape.max_positions = 256;
+  shape.max_positions = 2048;
   shape.norm_eps = 1e-5;
   return shape;
 }
 
-constexpr std::int64_t slots = 2;  // 32 beside 8B
-constexpr std::int64_t keys = 128; // of a sequence that decodes
+constexpr std::int64_t slots = 2;   // 32 beside 8B
+constexpr std::int64_t keys = 1024; // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
 constexpr std::int64_t length = 128;
 constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
