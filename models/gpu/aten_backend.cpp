@@ -306,9 +306,8 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
                        bool backwards) {
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
-  const std::vector<std::int64_t> positions(positions_T.begin(),
-                                            positions_T.end());
-  heads.copy_(turned(heads, table, indices(positions), backwards));
+  heads.copy_(
+    turned(heads, table, tables_.of(positions_T, device_), backwards));
 }
 
 namespace {

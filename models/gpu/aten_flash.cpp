@@ -37,16 +37,11 @@ FlashCall AtenBackend::flash_call(const AttentionShape& shape,
   at::Tensor seen = heads.narrow(1, a, 2 * g);
   if (!sequences.copies.empty())
     seen = seen.index_select(0, indices(sequences.key_tokens));
-  const auto starts = [&](const std::vector<std::int32_t>& values) {
-    return at::from_blob(const_cast<std::int32_t*>(values.data()),
-                         {static_cast<std::int64_t>(values.size())}, at::kInt)
-      .to(device_);
-  };
   return {heads.narrow(1, 0, a),
           seen.narrow(1, 0, g),
           seen.narrow(1, g, g),
-          starts(sequences.query_starts),
-          starts(sequences.key_starts),
+          tables_.of(sequences.query_starts, device_),
+          tables_.of(sequences.key_starts, device_),
           sequences.most_queries,
           sequences.most_keys,
           shape.score_scale(),

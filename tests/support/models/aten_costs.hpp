@@ -1,4 +1,5 @@
-// What an operation of ATen does on a GPU, by its name.
+// Costs of ATen operations on a GPU, by their names, for aten_counter.hpp:
+// which ones launch a kernel, and what that reads and writes of its tensors.
 #pragma once
 
 #include <cstdint>

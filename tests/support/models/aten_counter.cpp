@@ -17,7 +17,7 @@ namespace troupe::testing {
 
 namespace {
 
-/// What the callbacks of a thread count in.
+/// The state of the callbacks of a thread.
 struct Counting {
   AtenCounts* counts = nullptr; ///< null: nothing is counted
   /// Operands that were rounded to bf16 and widened again, which a product of
@@ -28,7 +28,7 @@ struct Counting {
 
 thread_local Counting counting;
 
-/// What an operation knows when it begins and needs when it ends.
+/// An operation between its two callbacks.
 struct BegunCall final : at::ObserverContext {
   bool is_launch = false;
   bool widens = false;
