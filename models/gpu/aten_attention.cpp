@@ -101,8 +101,8 @@ at::Tensor AtenBackend::masked_scores(const AttentionShape& shape,
   scores = aten_capped(scores, shape.cap);
   const at::Tensor positions = at::arange(
     keys - length, keys, at::TensorOptions(at::kLong).device(device_));
-  return scores.masked_fill(hidden(positions, keys, shape.window),
-                            aten_hidden_score);
+  return scores.masked_fill_(hidden(positions, keys, shape.window),
+                             aten_hidden_score);
 }
 
 void AtenBackend::plain_attention(const AttentionShape& shape,
@@ -186,33 +186,41 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
                                    float* qkv_RX, float* context_RX) {
   const auto count = static_cast<std::int64_t>(tokens.all.size());
   const std::int64_t d = what.head_dim;
-  const auto number = [&](const std::int32_t& of_first) {
-    return at::for_blob(const_cast<std::int32_t*>(&of_first), {count})
-      .strides({{aten_row_numbers}})
-      .options(at::TensorOptions(at::kInt).device(device_))
-      .target_device(device_)
-      .make_tensor()
-      .to(at::kLong);
-  };
-  const at::Tensor slots = number(tokens.all.data()->slot);
-  const at::Tensor positions = number(tokens.all.data()->position);
-  const auto placed = [&](std::int64_t first, std::int64_t heads,
-                          const float* norm_D) {
-    at::Tensor x
-      = view(qkv_RX + first * d, {count, heads, d}, {{what.columns(), d, 1}});
-    if (norm_D != nullptr)
-      x = x * (x.square().mean(2, /*keepdim=*/true) + what.norm_eps).rsqrt()
-          * aten_weight(view(norm_D, {d}), what.norm);
-    return what.rope != nullptr ? turned(x, *what.rope, positions, false) : x;
-  };
-  const at::Tensor queries = placed(0, what.heads, what.q_norm_D) * what.scale;
+  // the slot and the position of each row, which are adjacent
+  const at::Tensor numbers_2R
+    = at::for_blob(const_cast<std::int32_t*>(&tokens.all.data()->slot),
+                   {2, count})
+        .strides({{1, aten_row_numbers}})
+        .options(at::TensorOptions(at::kInt).device(device_))
+        .target_device(device_)
+        .make_tensor()
+        .to(at::kLong, /*non_blocking=*/false, /*copy=*/false,
+            at::MemoryFormat::Contiguous);
+  const at::Tensor slots = numbers_2R.select(0, 0);
+  const at::Tensor positions = numbers_2R.select(0, 1);
+  const auto norm
+    = [&](std::int64_t first, std::int64_t heads, const float* norm_D) {
+        if (norm_D == nullptr)
+          return;
+        at::Tensor x = view(qkv_RX + first * d, {count, heads, d},
+                            {{what.columns(), d, 1}});
+        x.mul_((x.square().mean(2, /*keepdim=*/true) + what.norm_eps).rsqrt())
+          .mul_(aten_weight(view(norm_D, {d}), what.norm));
+      };
+  norm(0, what.heads, what.q_norm_D);
+  norm(what.heads, what.kv_heads, what.k_norm_D);
+  at::Tensor heads = view(qkv_RX, {count, what.heads + what.kv_heads, d},
+                          {{what.columns(), d, 1}});
+  if (what.rope != nullptr)
+    heads = turned(heads, *what.rope, positions, /*backwards=*/false);
+  const at::Tensor queries = heads.narrow(1, 0, what.heads) * what.scale;
   const std::int64_t head = cache.head_stride();
   at::Tensor keys_SGDC
     = view(cache.keys(what.layer, 0, 0),
            {cache.num_slots(), what.kv_heads, d, cache.capacity()},
            {{what.kv_heads * head, head, cache.capacity(), 1}});
   keys_SGDC.index_put_({slots, Slice(), Slice(), positions},
-                       placed(what.heads, what.kv_heads, what.k_norm_D));
+                       heads.narrow(1, what.heads, what.kv_heads));
   at::Tensor values_SGCD
     = view(cache.values(what.layer, 0, 0),
            {cache.num_slots(), what.kv_heads, cache.capacity(), d},
@@ -271,18 +279,17 @@ void AtenBackend::attend_singles(const DecodeAttention& what,
   at::Tensor scores = aten_capped(
     at::bmm(queries.reshape({slots * g, -1, d}), cached_keys), what.cap);
   scores = scores.reshape({slots, what.heads, keys})
-             .masked_fill(hidden(positions, keys, what.window).unsqueeze(1),
-                          aten_hidden_score);
+             .masked_fill_(hidden(positions, keys, what.window).unsqueeze(1),
+                           aten_hidden_score);
   const at::Tensor context
     = at::bmm(at::softmax(scores, 2).reshape({slots * g, -1, keys}),
               cached_values)
-        .reshape({slots, what.heads * d})
-        .index_select(0, slot_index);
+        .reshape({slots, what.heads * d});
   at::Tensor to = context_RX;
   if (all)
-    to.copy_(context);
+    at::index_select_out(to, context, 0, slot_index);
   else
-    to.index_copy_(0, chosen, context);
+    to.index_copy_(0, chosen, context.index_select(0, slot_index));
 }
 
 void AtenBackend::attend_group(const DecodeAttention& what,
@@ -304,9 +311,9 @@ void AtenBackend::attend_group(const DecodeAttention& what,
   at::Tensor scores
     = aten_capped(at::bmm(aten_shared(queries, g), cached_keys), what.cap);
   scores = scores.reshape({what.heads, count, group.keys})
-             .masked_fill(hidden(rows.positions_R.narrow(0, begin, count),
-                                 group.keys, what.window),
-                          aten_hidden_score);
+             .masked_fill_(hidden(rows.positions_R.narrow(0, begin, count),
+                                  group.keys, what.window),
+                           aten_hidden_score);
   const at::Tensor context
     = at::bmm(aten_shared(at::softmax(scores, 2), g), cached_values)
         .reshape({what.heads, count, d});

@@ -43,43 +43,31 @@ private:
   bool is_view_;
 };
 
-/// Computes a b, summed in fp32. GPUs have bf16 products with fp32 sums, the
-/// CPU does not.
-at::Tensor aten_product(const at::Tensor& a, const at::Tensor& b,
-                        DType operands) {
-  if (operands != DType::bf16)
-    return at::mm(a, b);
-  const at::Tensor rounded_a = a.to(at::kBFloat16);
-  const at::Tensor rounded_b = b.to(at::kBFloat16);
-  if (a.is_cuda())
-    return at::mm(rounded_a, rounded_b, at::kFloat);
-  return at::mm(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
-}
-
-/// Computes c += a b in one operation: the gradient of a head is as large as
-/// the head.
-void aten_add_product(const at::Tensor& a, const at::Tensor& b, DType operands,
-                      at::Tensor& c) {
-  if (operands != DType::bf16) {
-    c.addmm_(a, b);
+/// Computes c (+)= a b in one operation, summed in fp32: a gradient of a head
+/// is as large as the head. GPUs have bf16 products with fp32 sums, the CPU
+/// does not.
+void aten_product(const at::Tensor& a, const at::Tensor& b,
+                  const GemmOptions& options, at::Tensor& c) {
+  if (options.operands != DType::bf16) {
+    options.accumulate ? c.addmm_(a, b) : at::mm_out(c, a, b);
     return;
   }
   const at::Tensor rounded_a = a.to(at::kBFloat16);
   const at::Tensor rounded_b = b.to(at::kBFloat16);
-  if (a.is_cuda())
+  if (!c.is_cuda())
+    return aten_product(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat),
+                        {.accumulate = options.accumulate}, c);
+  if (options.accumulate)
     at::addmm_out(c, c, rounded_a, rounded_b, at::kFloat);
   else
-    c.addmm_(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
+    at::mm_out(c, rounded_a, rounded_b, at::kFloat);
 }
 
 /// Computes c (+)= a b + bias.
 void aten_multiply(const at::Tensor& a, const at::Tensor& b,
                    const at::Tensor& bias, const GemmOptions& options,
                    at::Tensor c) {
-  if (options.accumulate)
-    aten_add_product(a, b, options.operands, c);
-  else
-    c.copy_(aten_product(a, b, options.operands));
+  aten_product(a, b, options, c);
   if (bias.defined())
     c.add_(bias);
 }
@@ -172,11 +160,12 @@ namespace {
 
 /// The rows that a list names, and their positions in the list.
 struct NamedRows {
+  std::size_t listed;
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> places;
   std::int64_t end = 0; ///< one past the largest row
 
-  explicit NamedRows(const RowList& list) {
+  explicit NamedRows(const RowList& list) : listed(list.rows.size()) {
     for (std::size_t i = 0; i < list.rows.size(); ++i) {
       if (list.rows[i] < 0)
         continue;
@@ -185,27 +174,40 @@ struct NamedRows {
       end = std::max(end, list.rows[i] + 1);
     }
   }
+  /// Returns whether each entry of the list names a row.
+  bool all() const {
+    return rows.size() == listed;
+  }
 };
 
 } // namespace
 
 void AtenBackend::gather_rows(const RowList& list, const float* from,
                               float* to) {
-  fill(to, static_cast<std::int64_t>(list.rows.size()) * list.width, 0.0F);
-  const RowList named{list.rows, list.width};
-  add_rows(named, from, to);
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  at::Tensor rows = view(to, {count, list.width});
+  if (named.all()) {
+    at::index_select_out(rows, view(from, {named.end, list.width}), 0,
+                         indices(named.rows));
+  } else {
+    rows.zero_();
+    add_rows({list.rows, list.width}, from, to);
+  }
   if (list.factor != 1.0F)
-    view(to, {static_cast<std::int64_t>(list.rows.size()) * list.width})
-      .mul_(list.factor);
+    rows.mul_(list.factor);
 }
 
 void AtenBackend::add_rows(const RowList& list, const float* from, float* to) {
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
-  view(to, {count, list.width})
-    .index_add_(
-      0, indices(named.places),
-      view(from, {named.end, list.width}).index_select(0, indices(named.rows)));
+  const at::Tensor added
+    = view(from, {named.end, list.width}).index_select(0, indices(named.rows));
+  at::Tensor rows = view(to, {count, list.width});
+  if (named.all())
+    rows.add_(added);
+  else
+    rows.index_add_(0, indices(named.places), added);
 }
 
 void AtenBackend::scatter_rows(const RowList& list, const float* from,
@@ -216,9 +218,10 @@ void AtenBackend::scatter_rows(const RowList& list, const float* from,
   at::Tensor added = view(from, {count, list.width});
   if (!list.weights.empty())
     added = added * column(list.weights);
+  if (!named.all())
+    added = added.index_select(0, indices(named.places));
   view(to, {named.end, list.width})
-    .index_add_(0, indices(named.rows),
-                added.index_select(0, indices(named.places)), list.factor);
+    .index_add_(0, indices(named.rows), added, list.factor);
 }
 
 void AtenBackend::row_dots(const WholeRows& shape, const float* a,
@@ -283,12 +286,19 @@ at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
       .unsqueeze(1);
   };
   const at::Tensor cos = rows(table.cos(0));
-  const at::Tensor sin = backwards ? -rows(table.sin(0)) : rows(table.sin(0));
+  const at::Tensor sin = rows(table.sin(0));
+  const double sign = backwards ? -1 : 1;
   const at::Tensor low = heads_TND.narrow(2, 0, half);
   const at::Tensor high = heads_TND.narrow(2, half, half);
-  const at::Tensor rest
-    = heads_TND.narrow(2, 2 * half, heads_TND.size(2) - 2 * half);
-  return at::cat({low * cos - high * sin, high * cos + low * sin, rest}, 2);
+  at::Tensor turned = at::empty_like(heads_TND);
+  at::Tensor to_low = turned.narrow(2, 0, half);
+  at::Tensor to_high = turned.narrow(2, half, half);
+  at::mul_out(to_low, low, cos).addcmul_(high, sin, -sign);
+  at::mul_out(to_high, high, cos).addcmul_(low, sin, sign);
+  const std::int64_t rest = heads_TND.size(2) - 2 * half;
+  if (rest > 0)
+    turned.narrow(2, 2 * half, rest).copy_(heads_TND.narrow(2, 2 * half, rest));
+  return turned;
 }
 
 void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
@@ -296,72 +306,59 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
                        bool backwards) {
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
-  const std::vector<std::int64_t> positions(positions_T.begin(),
-                                            positions_T.end());
-  heads.copy_(turned(heads, table, indices(positions), backwards));
-}
-
-void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
-  const at::Tensor x = view(in, {shape.rows, shape.columns()});
-  const at::Tensor first = x.narrow(1, 0, shape.width);
-  at::Tensor unit = shape.activation == Activation::silu ? at::silu(first)
-                    : shape.activation == Activation::gelu
-                      ? at::gelu(first, "none")
-                      : at::gelu(first, "tanh");
-  if (shape.gated)
-    unit.mul_(x.narrow(1, shape.width, shape.width));
-  view(act, {shape.rows, shape.width}).copy_(unit);
+  heads.copy_(
+    turned(heads, table, tables_.of(positions_T, device_), backwards));
 }
 
 namespace {
 
-/// An activation and its derivative, as in models/kernels/mlp.cpp.
-struct AtenUnit {
-  at::Tensor value;
-  at::Tensor slope;
+const char* aten_approximation(Activation activation) {
+  return activation == Activation::gelu ? "none" : "tanh";
+}
 
-  AtenUnit(const at::Tensor& x, Activation activation) {
-    if (activation == Activation::silu) {
-      const at::Tensor share = at::sigmoid(x);
-      value = x * share;
-      slope = share * (1 + x - value);
-      return;
-    }
-    if (activation == Activation::gelu) {
-      constexpr double root_half = 0.70710678118654752;
-      constexpr double density_at_0 = 0.39894228040143268; // 1 / sqrt(2 pi)
-      const at::Tensor share = 0.5 * (1 + at::erf(root_half * x));
-      value = x * share;
-      slope = share + density_at_0 * x * at::exp(-0.5 * x * x);
-      return;
-    }
-    constexpr double twice_root = 1.5957691216057308; // 2 sqrt(2 / pi)
-    constexpr double cubic = 0.044715;
-    const at::Tensor share = at::sigmoid(twice_root * (x + cubic * x * x * x));
-    value = x * share;
-    slope
-      = share + value * (1 - share) * (twice_root * (1 + 3 * cubic * x * x));
-  }
-};
+void aten_activate(at::Tensor& to, const at::Tensor& x, Activation activation) {
+  if (activation == Activation::silu)
+    at::silu_out(to, x);
+  else
+    at::gelu_out(to, x, aten_approximation(activation));
+}
+
+/// Turns x into the gradient of the activation's input.
+void aten_activate_backward(at::Tensor& x, const at::Tensor& d,
+                            Activation activation) {
+  if (activation == Activation::silu)
+    at::silu_backward_out(x, d, x);
+  else
+    at::gelu_backward_out(x, d, x, aten_approximation(activation));
+}
 
 } // namespace
+
+void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
+  const at::Tensor x = view(in, {shape.rows, shape.columns()});
+  at::Tensor unit = view(act, {shape.rows, shape.width});
+  aten_activate(unit, x.narrow(1, 0, shape.width), shape.activation);
+  if (shape.gated)
+    unit.mul_(x.narrow(1, shape.width, shape.width));
+}
 
 void AtenBackend::mlp_unit_backward(const MlpShape& shape, float* in,
                                     float* d_act) {
   const at::Tensor x = view(in, {shape.rows, shape.columns()});
   at::Tensor first = x.narrow(1, 0, shape.width);
   at::Tensor act = view(d_act, {shape.rows, shape.width});
-  const AtenUnit unit(first, shape.activation);
+  at::Tensor value = at::empty_like(act);
+  aten_activate(value, first, shape.activation);
   if (!shape.gated) {
-    first.copy_(act * unit.slope);
-    act.copy_(unit.value);
+    aten_activate_backward(first, act, shape.activation);
+    act.copy_(value);
     return;
   }
   at::Tensor up = x.narrow(1, shape.width, shape.width);
-  first.copy_(act * up * unit.slope);
-  const at::Tensor product = unit.value * up;
-  up.copy_(act * unit.value);
-  act.copy_(product);
+  aten_activate_backward(first, act * up, shape.activation);
+  const at::Tensor d_up = act * value;
+  at::mul_out(act, value, up);
+  up.copy_(d_up);
 }
 
 } // namespace troupe::models

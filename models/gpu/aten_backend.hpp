@@ -8,12 +8,11 @@
 // the default stream of the calling thread, so that threads share one order.
 #pragma once
 
+#include "models/gpu/device_tables.hpp"
 #include "models/gpu/flash_attention.hpp"
 #include "models/kernels/backend.hpp"
 
 #include <ATen/core/Tensor.h>
-
-#include <optional>
 
 namespace troupe::models {
 
@@ -178,8 +177,7 @@ private:
   FlashCall flash_call(const AttentionShape& shape,
                        const FlashSequences& sequences,
                        const float* qkv_TX) const;
-  /// Returns the mask [n, keys] of queries at these positions [n] and keys from
-  /// 0 on; true where a query does not attend.
+  /// Returns the mask [n, keys] of queries at positions [n]; true where hidden.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
                     std::int64_t window) const;
   /// Computes attention for rows that are alone of their sequences.
@@ -195,6 +193,7 @@ private:
   const net::BlockMemory* memory_;
   const FlashKernel* flash_;
   NewRecorder new_recorder_;
+  mutable DeviceTables tables_;
 };
 
 } // namespace troupe::models

@@ -37,16 +37,11 @@ FlashCall AtenBackend::flash_call(const AttentionShape& shape,
   at::Tensor seen = heads.narrow(1, a, 2 * g);
   if (!sequences.copies.empty())
     seen = seen.index_select(0, indices(sequences.key_tokens));
-  const auto starts = [&](const std::vector<std::int32_t>& values) {
-    return at::from_blob(const_cast<std::int32_t*>(values.data()),
-                         {static_cast<std::int64_t>(values.size())}, at::kInt)
-      .to(device_);
-  };
   return {heads.narrow(1, 0, a),
           seen.narrow(1, 0, g),
           seen.narrow(1, g, g),
-          starts(sequences.query_starts),
-          starts(sequences.key_starts),
+          tables_.of(sequences.query_starts, device_),
+          tables_.of(sequences.key_starts, device_),
           sequences.most_queries,
           sequences.most_keys,
           shape.score_scale(),
@@ -83,12 +78,13 @@ void AtenBackend::flash_attention_backward(
   const at::Tensor d_heads
     = view(d_qkv_TX, {tokens, a + 2 * g, shape.head_dim});
   d_heads.narrow(1, 0, a).copy_(d.queries_TAD);
-  at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
-  const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
   if (sequences.copies.empty()) {
-    d_seen.copy_(d_keys);
+    d_heads.narrow(1, a, g).copy_(d.keys_KGD);
+    d_heads.narrow(1, a + g, g).copy_(d.values_KGD);
     return;
   }
+  at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
+  const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
   d_seen.copy_(d_keys.index_select(0, indices(sequences.token_keys)));
   for (const CopiedKeys& copied : sequences.copies)
     d_seen.narrow(0, copied.token, copied.count)

@@ -12,14 +12,17 @@ void AtenBackend::norm(const NormShape& shape, const float* x_TH,
     = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
   if (shape.kind == NormKind::layer)
     x = x - x.mean(1, /*keepdim=*/true);
-  const at::Tensor rstd
-    = (x.square().mean(1, /*keepdim=*/true) + shape.eps).rsqrt();
-  at::Tensor y = x * rstd * weight;
+  at::Tensor rstd = x.square().mean(1, /*keepdim=*/true).add_(shape.eps);
+  if (rstd_T != nullptr) {
+    at::Tensor kept = view(rstd_T, {shape.rows, 1});
+    rstd = at::rsqrt_out(kept, rstd);
+  } else {
+    rstd.rsqrt_();
+  }
+  at::Tensor y = view(y_TH, {shape.rows, shape.width});
+  at::mul_out(y, x * rstd, weight);
   if (shape.kind == NormKind::layer)
     y.add_(view(weights.bias_H, {shape.width}));
-  view(y_TH, {shape.rows, shape.width}).copy_(y);
-  if (rstd_T != nullptr)
-    view(rstd_T, {shape.rows, 1}).copy_(rstd);
 }
 
 void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
@@ -36,13 +39,14 @@ void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
   const at::Tensor normed = x * rstd;
   const at::Tensor g
     = dy * aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
-  at::Tensor d = g - normed * (g * normed).mean(1, /*keepdim=*/true);
+  at::Tensor d = at::addcmul(g, normed, (g * normed).mean(1, /*keepdim=*/true),
+                             /*value=*/-1);
   if (layer)
     d.sub_(g.mean(1, /*keepdim=*/true));
   view(grads.weight_H, {shape.width}).add_((dy * normed).sum(0));
   if (layer)
     view(grads.bias_H, {shape.width}).add_(dy.sum(0));
-  view(dx_TH, {shape.rows, shape.width}).add_(d * rstd);
+  view(dx_TH, {shape.rows, shape.width}).addcmul_(d, rstd);
 }
 
 void AtenBackend::add_column_sums(const float* x_TN, std::int64_t rows,
