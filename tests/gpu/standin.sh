@@ -5,7 +5,7 @@
 # that libtorch_cuda loads.
 #
 #   tests/gpu/standin.sh [--gpus N] [--mb N] [--seed N] [--print] -- COMMAND..
-#   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs tests/gpu/*_test.cpp
+#   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs tests/gpu/standin*_test.cpp
 #
 # --gpus   pretended GPUs (2)           --mb     memory of each in MiB (16384)
 # --seed   order in which streams run   --print  what was launched, at the end
@@ -90,7 +90,7 @@ library libtroupe_standin_aten.so aten_route.o aten_cpu.o aten_flash.o \
   "-L$torch/lib" -lc10_cuda -ltorch_cpu -lc10 "-Wl,-rpath,$torch/lib"
 if ((is_test)); then
   test=$build/standin_test
-  tests=("$root"/tests/gpu/*_test.cpp)
+  tests=("$root"/tests/gpu/standin*_test.cpp)
   if [[ ! -e $test || -n $(find "${tests[@]}" "$source/standin.hpp" -newer "$test") ]]; then
     printf 'standin: compiles %s\n' "${tests[@]##*/}" >&2
     "${cxx[@]}" -std=c++20 -O1 -g1 -Wall -Wextra "${tests[@]}" -o "$test" \
