@@ -55,7 +55,7 @@ at::Tensor aten_shared(const at::Tensor& heads, std::int64_t kv_heads) {
 
 } // namespace
 
-at::Tensor AtenBackend::heads(const AttentionShape& shape, const float* qkv_TX,
+at::Tensor AtenBackend::heads(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                               std::size_t sequence, std::int64_t first_head,
                               std::int64_t count) const {
   const std::int64_t d = shape.head_dim;
@@ -65,7 +65,7 @@ at::Tensor AtenBackend::heads(const AttentionShape& shape, const float* qkv_TX,
 }
 
 at::Tensor AtenBackend::keys_of(const AttentionShape& shape,
-                                const float* qkv_TX, std::size_t sequence,
+                                ConstTypedPtr qkv_TX, std::size_t sequence,
                                 std::int64_t first_head) const {
   const at::Tensor own
     = heads(shape, qkv_TX, sequence, first_head, shape.kv_heads);
@@ -106,7 +106,7 @@ at::Tensor AtenBackend::masked_scores(const AttentionShape& shape,
 }
 
 void AtenBackend::plain_attention(const AttentionShape& shape,
-                                  const float* qkv_TX, float* context_TX,
+                                  ConstTypedPtr qkv_TX, TypedPtr context_TX,
                                   float* lse_AT) const {
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
@@ -129,7 +129,7 @@ void AtenBackend::plain_attention(const AttentionShape& shape,
 
 // The part of a continued sequence is added to its gradient, which is already
 // written because that sequence comes first.
-void AtenBackend::add_keys(const AttentionShape& shape, float* d_qkv_TX,
+void AtenBackend::add_keys(const AttentionShape& shape, TypedPtr d_qkv_TX,
                            std::size_t sequence, std::int64_t first_head,
                            const at::Tensor& d_keys_GKD) const {
   const std::int64_t length = aten_length(shape, sequence);
@@ -144,8 +144,8 @@ void AtenBackend::add_keys(const AttentionShape& shape, float* d_qkv_TX,
 }
 
 void AtenBackend::plain_attention_backward(
-  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
-  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) const {
+  const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+  const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) const {
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
   const std::int64_t d = shape.head_dim;
@@ -153,7 +153,7 @@ void AtenBackend::plain_attention_backward(
   for (const std::size_t s : aten_sequences(shape)) {
     const std::int64_t start = aten_start(shape, s);
     const std::int64_t length = aten_length(shape, s);
-    const auto output = [&](const float* x_TX) {
+    const auto output = [&](ConstTypedPtr x_TX) {
       return view(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
     };
     const at::Tensor q = heads(shape, qkv_TX, s, 0, a);
@@ -183,7 +183,7 @@ void AtenBackend::plain_attention_backward(
 
 void AtenBackend::decode_attention(const DecodeAttention& what,
                                    const DecodeTokens& tokens, KvCache& cache,
-                                   float* qkv_RX, float* context_RX) {
+                                   TypedPtr qkv_RX, TypedPtr context_RX) {
   const auto count = static_cast<std::int64_t>(tokens.all.size());
   const std::int64_t d = what.head_dim;
   // the slot and the position of each row, which are adjacent

@@ -3,6 +3,7 @@
 
 #include "config/base/error.hpp"
 #include "models/gpu/fixed_order.hpp"
+#include "models/kernels/typed_tensor.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
@@ -78,11 +79,11 @@ at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
   return kind == NormKind::rms_one_plus ? weight + 1 : weight;
 }
 
-at::Tensor AtenBackend::view(const float* data, at::IntArrayRef sizes,
+at::Tensor AtenBackend::view(ConstTypedPtr data, at::IntArrayRef sizes,
                              at::OptionalIntArrayRef strides) const {
-  return at::for_blob(const_cast<float*>(data), sizes)
+  return at::for_blob(const_cast<void*>(data.data()), sizes)
     .strides(strides)
-    .options(at::TensorOptions(at::kFloat).device(device_))
+    .options(at::TensorOptions(scalar_type(data.type())).device(device_))
     .target_device(device_)
     .make_tensor();
 }
@@ -129,16 +130,17 @@ std::unique_ptr<GraphRecorder> AtenBackend::recorder() {
   return new_recorder_ == nullptr ? nullptr : new_recorder_(device_);
 }
 
-void AtenBackend::fill(float* x, std::int64_t count, float value) {
+void AtenBackend::fill(TypedPtr x, std::int64_t count, float value) {
   view(x, {count}).fill_(value);
 }
 
-void AtenBackend::copy(const float* from, float* to, std::int64_t count) {
+void AtenBackend::copy(ConstTypedPtr from, TypedPtr to, std::int64_t count) {
   if (from != to)
     view(to, {count}).copy_(view(from, {count}));
 }
 
-void AtenBackend::copy_box(const BoxCopy& box, const float* from, float* to) {
+void AtenBackend::copy_box(const BoxCopy& box, ConstTypedPtr from,
+                           TypedPtr to) {
   const auto strides = [](const std::array<std::int64_t, 3>& given) {
     return std::array<std::int64_t, 4>{given[0], given[1], given[2], 1};
   };
@@ -146,13 +148,13 @@ void AtenBackend::copy_box(const BoxCopy& box, const float* from, float* to) {
     .copy_(view(from, box.sizes, strides(box.from_strides)));
 }
 
-void AtenBackend::add(const float* a, const float* b, float* to,
+void AtenBackend::add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
                       std::int64_t count) {
   at::Tensor sum = view(to, {count});
   at::add_out(sum, view(a, {count}), view(b, {count}));
 }
 
-void AtenBackend::scale(float* x, std::int64_t count, float factor) {
+void AtenBackend::scale(TypedPtr x, std::int64_t count, float factor) {
   view(x, {count}).mul_(factor);
 }
 
@@ -182,8 +184,8 @@ struct NamedRows {
 
 } // namespace
 
-void AtenBackend::gather_rows(const RowList& list, const float* from,
-                              float* to) {
+void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
+                              TypedPtr to) {
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
   at::Tensor rows = view(to, {count, list.width});
@@ -198,7 +200,8 @@ void AtenBackend::gather_rows(const RowList& list, const float* from,
     rows.mul_(list.factor);
 }
 
-void AtenBackend::add_rows(const RowList& list, const float* from, float* to) {
+void AtenBackend::add_rows(const RowList& list, ConstTypedPtr from,
+                           TypedPtr to) {
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
   const at::Tensor added
@@ -210,8 +213,8 @@ void AtenBackend::add_rows(const RowList& list, const float* from, float* to) {
     rows.index_add_(0, indices(named.places), added);
 }
 
-void AtenBackend::scatter_rows(const RowList& list, const float* from,
-                               float* to) {
+void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
+                               TypedPtr to) {
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
   const FixedOrder order; // for repeated rows
@@ -224,8 +227,8 @@ void AtenBackend::scatter_rows(const RowList& list, const float* from,
     .index_add_(0, indices(named.rows), added, list.factor);
 }
 
-void AtenBackend::row_dots(const WholeRows& shape, const float* a,
-                           const float* b, float* dots_R) {
+void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
+                           ConstTypedPtr b, float* dots_R) {
   at::Tensor dots = view(dots_R, {shape.rows});
   at::sum_out(dots,
               view(a, {shape.rows, shape.width})
@@ -234,13 +237,13 @@ void AtenBackend::row_dots(const WholeRows& shape, const float* a,
 }
 
 void AtenBackend::scale_rows(std::span<const float> weights_R,
-                             std::int64_t width, float* x) {
+                             std::int64_t width, TypedPtr x) {
   view(x, {static_cast<std::int64_t>(weights_R.size()), width})
     .mul_(column(weights_R));
 }
 
-void AtenBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
-                       const ConstMatrix& b, const MutableMatrix& c,
+void AtenBackend::gemm(const GemmShape& shape, const ConstTypedMatrix& a,
+                       const ConstTypedMatrix& b, const TypedMatrix& c,
                        const GemmOptions& options) {
   aten_multiply(
     view(a.data, {shape.m, shape.k}, {{a.row_stride, a.col_stride}}),
@@ -263,8 +266,8 @@ AtenBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
   return std::make_unique<AtenWeight>(std::move(packed), operands, bytes);
 }
 
-void AtenBackend::product(std::int64_t rows, const float* x,
-                          const PreparedWeight& weight, const MutableMatrix& y,
+void AtenBackend::product(std::int64_t rows, ConstTypedPtr x,
+                          const PreparedWeight& weight, const TypedMatrix& y,
                           const GemmOptions& options) {
   const auto& prepared = static_cast<const AtenWeight&>(weight);
   GemmOptions own = options;
@@ -302,7 +305,7 @@ at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
 }
 
 void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
-                       std::span<const std::int32_t> positions_T, float* x,
+                       std::span<const std::int32_t> positions_T, TypedPtr x,
                        bool backwards) {
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
@@ -334,7 +337,8 @@ void aten_activate_backward(at::Tensor& x, const at::Tensor& d,
 
 } // namespace
 
-void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
+void AtenBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
+                           TypedPtr act) {
   const at::Tensor x = view(in, {shape.rows, shape.columns()});
   at::Tensor unit = view(act, {shape.rows, shape.width});
   aten_activate(unit, x.narrow(1, 0, shape.width), shape.activation);
@@ -342,8 +346,8 @@ void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
     unit.mul_(x.narrow(1, shape.width, shape.width));
 }
 
-void AtenBackend::mlp_unit_backward(const MlpShape& shape, float* in,
-                                    float* d_act) {
+void AtenBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
+                                    TypedPtr d_act) {
   const at::Tensor x = view(in, {shape.rows, shape.columns()});
   at::Tensor first = x.narrow(1, 0, shape.width);
   at::Tensor act = view(d_act, {shape.rows, shape.width});

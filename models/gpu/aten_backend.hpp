@@ -42,57 +42,61 @@ public:
   void write(const void* from, void* to, std::size_t size_bytes) override;
   std::unique_ptr<GraphRecorder> recorder() override;
 
-  void fill(float* x, std::int64_t count, float value) override;
-  void copy(const float* from, float* to, std::int64_t count) override;
-  void copy_box(const BoxCopy& box, const float* from, float* to) override;
-  void add(const float* a, const float* b, float* to,
+  void fill(TypedPtr x, std::int64_t count, float value) override;
+  void copy(ConstTypedPtr from, TypedPtr to, std::int64_t count) override;
+  void copy_box(const BoxCopy& box, ConstTypedPtr from, TypedPtr to) override;
+  void add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
            std::int64_t count) override;
-  void scale(float* x, std::int64_t count, float factor) override;
-  void gather_rows(const RowList& list, const float* from, float* to) override;
-  void add_rows(const RowList& list, const float* from, float* to) override;
-  void scatter_rows(const RowList& list, const float* from, float* to) override;
-  void row_dots(const WholeRows& shape, const float* a, const float* b,
+  void scale(TypedPtr x, std::int64_t count, float factor) override;
+  void gather_rows(const RowList& list, ConstTypedPtr from,
+                   TypedPtr to) override;
+  void add_rows(const RowList& list, ConstTypedPtr from, TypedPtr to) override;
+  void scatter_rows(const RowList& list, ConstTypedPtr from,
+                    TypedPtr to) override;
+  void row_dots(const WholeRows& shape, ConstTypedPtr a, ConstTypedPtr b,
                 float* dots_R) override;
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
-                  float* x) override;
+                  TypedPtr x) override;
 
-  void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
-            const MutableMatrix& c, const GemmOptions& options) override;
+  void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
+            const ConstTypedMatrix& b, const TypedMatrix& c,
+            const GemmOptions& options) override;
   std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
                                           DType operands) override;
-  void product(std::int64_t rows, const float* x, const PreparedWeight& weight,
-               const MutableMatrix& y, const GemmOptions& options) override;
+  void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
+               const TypedMatrix& y, const GemmOptions& options) override;
 
-  void norm(const NormShape& shape, const float* x_TH,
-            const NormWeights& weights, float* y_TH, float* rstd_T) override;
-  void norm_backward(const NormShape& shape, const float* dy_TH,
-                     const float* x_TH, const NormWeights& weights,
-                     const float* rstd_T, float* dx_TH, const NormGrads& grads,
-                     Workspace& workspace) override;
-  void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
-                       std::int64_t stride, float* sum_N,
+  void norm(const NormShape& shape, ConstTypedPtr x_TH,
+            const NormWeights& weights, TypedPtr y_TH, float* rstd_T) override;
+  void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                     ConstTypedPtr x_TH, const NormWeights& weights,
+                     const float* rstd_T, TypedPtr dx_TH,
+                     const NormGrads& grads, Workspace& workspace) override;
+  void add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
+                       std::int64_t width, std::int64_t stride, float* sum_N,
                        Workspace& workspace) override;
-  void qk_norm(const QkNormShape& shape, const float* weight_D, float* x,
-               float* raw_TX) override;
+  void qk_norm(const QkNormShape& shape, const float* weight_D, TypedPtr x,
+               TypedPtr raw_TX) override;
   void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
-                        const float* raw_TX, float* dx, float* d_weight_D,
+                        ConstTypedPtr raw_TX, TypedPtr dx, float* d_weight_D,
                         Workspace& workspace) override;
-  void head_sums(const QkNormShape& shape, const RowPair& rows,
+  void head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                  const float* weight, float* sums_T) override;
   void rope(const RopeShape& shape, const RopeTable& table,
-            std::span<const std::int32_t> positions_T, float* x,
+            std::span<const std::int32_t> positions_T, TypedPtr x,
             bool backwards) override;
-  void attention(const AttentionShape& shape, const float* qkv_TX,
-                 float* context_TX, float* lse_AT) override;
-  void attention_backward(const AttentionShape& shape, const float* qkv_TX,
-                          const float* context_TX, const float* lse_AT,
-                          const float* d_context_TX, float* d_qkv_TX) override;
+  void attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                 TypedPtr context_TX, float* lse_AT) override;
+  void attention_backward(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                          ConstTypedPtr context_TX, const float* lse_AT,
+                          ConstTypedPtr d_context_TX,
+                          TypedPtr d_qkv_TX) override;
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
-                        KvCache& cache, float* qkv_RX,
-                        float* context_RX) override;
-  void mlp_unit(const MlpShape& shape, const float* in, float* act) override;
-  void mlp_unit_backward(const MlpShape& shape, float* in,
-                         float* d_act) override;
+                        KvCache& cache, TypedPtr qkv_RX,
+                        TypedPtr context_RX) override;
+  void mlp_unit(const MlpShape& shape, ConstTypedPtr in, TypedPtr act) override;
+  void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
+                         TypedPtr d_act) override;
 
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
@@ -113,11 +117,11 @@ public:
   void largest_logits(const LargestLogits& shape, const float* logits_RV,
                       float* values_RK, std::int32_t* ids_RK) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
-                   const float* hidden_TH, std::int64_t rows,
+                   ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;
   void scalar_rows_backward(const float* weight_H, std::int64_t width,
-                            const float* hidden_TH, std::int64_t rows,
-                            const float* d_out_T, float* d_hidden_TH,
+                            ConstTypedPtr hidden_TH, std::int64_t rows,
+                            const float* d_out_T, TypedPtr d_hidden_TH,
                             float* d_weight_H) override;
 
   double sum_of_squares(const float* grad,
@@ -133,8 +137,9 @@ private:
     at::Tensor queries_RAD;
   };
 
-  /// Returns device floats as a tensor; contiguous unless strides are given.
-  at::Tensor view(const float* data, at::IntArrayRef sizes,
+  /// Returns numbers of the device as a tensor of their type; contiguous unless
+  /// strides are given.
+  at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
   void logit_gradient_piece(const LogitRows& shape,
                             const RowGradients& gradients, float* logits_RV);
@@ -147,13 +152,13 @@ private:
   at::Tensor turned(const at::Tensor& heads_TND, const RopeTable& table,
                     const at::Tensor& positions_T, bool backwards) const;
   /// Returns heads of q, k or v of one sequence: [heads, L, D].
-  at::Tensor heads(const AttentionShape& shape, const float* qkv_TX,
+  at::Tensor heads(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                    std::size_t sequence, std::int64_t first_head,
                    std::int64_t count) const;
   /// Returns keys or values of a sequence and what it continues: [G, K, D].
-  at::Tensor keys_of(const AttentionShape& shape, const float* qkv_TX,
+  at::Tensor keys_of(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                      std::size_t sequence, std::int64_t first_head) const;
-  void add_keys(const AttentionShape& shape, float* d_qkv_TX,
+  void add_keys(const AttentionShape& shape, TypedPtr d_qkv_TX,
                 std::size_t sequence, std::int64_t first_head,
                 const at::Tensor& d_keys_GKD) const;
   /// Returns the scores [A, L, K] of the last L of K tokens; -inf where masked.
@@ -161,22 +166,22 @@ private:
                            const at::Tensor& queries_ALD,
                            const at::Tensor& keys_GKD) const;
   /// Computes attention one sequence after the other, with materialised scores.
-  void plain_attention(const AttentionShape& shape, const float* qkv_TX,
-                       float* context_TX, float* lse_AT) const;
+  void plain_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                       TypedPtr context_TX, float* lse_AT) const;
   void plain_attention_backward(const AttentionShape& shape,
-                                const float* qkv_TX, const float* context_TX,
-                                const float* lse_AT, const float* d_context_TX,
-                                float* d_qkv_TX) const;
+                                ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+                                const float* lse_AT, ConstTypedPtr d_context_TX,
+                                TypedPtr d_qkv_TX) const;
   /// Computes attention of all sequences at once with the fused kernel.
-  void flash_attention(const AttentionShape& shape, const float* qkv_TX,
-                       float* context_TX, float* lse_AT) const;
+  void flash_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                       TypedPtr context_TX, float* lse_AT) const;
   void flash_attention_backward(const AttentionShape& shape,
-                                const float* qkv_TX, const float* context_TX,
-                                const float* lse_AT, const float* d_context_TX,
-                                float* d_qkv_TX) const;
+                                ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+                                const float* lse_AT, ConstTypedPtr d_context_TX,
+                                TypedPtr d_qkv_TX) const;
   FlashCall flash_call(const AttentionShape& shape,
                        const FlashSequences& sequences,
-                       const float* qkv_TX) const;
+                       ConstTypedPtr qkv_TX) const;
   /// Returns the mask [n, keys] of queries at positions [n]; true where hidden.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
                     std::int64_t window) const;

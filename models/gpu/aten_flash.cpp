@@ -7,8 +7,8 @@
 
 namespace troupe::models {
 
-void AtenBackend::attention(const AttentionShape& shape, const float* qkv_TX,
-                            float* context_TX, float* lse_AT) {
+void AtenBackend::attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                            TypedPtr context_TX, float* lse_AT) {
   if (flash_ != nullptr && flash_takes(shape))
     flash_attention(shape, qkv_TX, context_TX, lse_AT);
   else
@@ -16,8 +16,8 @@ void AtenBackend::attention(const AttentionShape& shape, const float* qkv_TX,
 }
 
 void AtenBackend::attention_backward(
-  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
-  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+  const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) {
   if (flash_ != nullptr && flash_takes(shape))
     flash_attention_backward(shape, qkv_TX, context_TX, lse_AT, d_context_TX,
                              d_qkv_TX);
@@ -28,7 +28,7 @@ void AtenBackend::attention_backward(
 
 FlashCall AtenBackend::flash_call(const AttentionShape& shape,
                                   const FlashSequences& sequences,
-                                  const float* qkv_TX) const {
+                                  ConstTypedPtr qkv_TX) const {
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
   const at::Tensor heads
@@ -49,7 +49,7 @@ FlashCall AtenBackend::flash_call(const AttentionShape& shape,
 }
 
 void AtenBackend::flash_attention(const AttentionShape& shape,
-                                  const float* qkv_TX, float* context_TX,
+                                  ConstTypedPtr qkv_TX, TypedPtr context_TX,
                                   float* lse_AT) const {
   const std::int64_t tokens = shape.cu_seqlens.back();
   const FlashSequences sequences(shape);
@@ -63,13 +63,13 @@ void AtenBackend::flash_attention(const AttentionShape& shape,
 
 // The context is exact in the kernel's type, because the kernel computed it.
 void AtenBackend::flash_attention_backward(
-  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
-  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) const {
+  const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+  const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) const {
   const std::int64_t tokens = shape.cu_seqlens.back();
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
   const FlashSequences sequences(shape);
-  const auto output = [&](const float* x_TX) {
+  const auto output = [&](ConstTypedPtr x_TX) {
     return view(x_TX, {tokens, a, shape.head_dim}).to(flash_->operands());
   };
   const FlashGradients d = flash_->backward(

@@ -226,7 +226,7 @@ void AtenBackend::largest_logits(const LargestLogits& shape,
 }
 
 void AtenBackend::scalar_rows(const float* weight_H, std::int64_t width,
-                              const float* hidden_TH, std::int64_t rows,
+                              ConstTypedPtr hidden_TH, std::int64_t rows,
                               float* out_T) {
   view(out_T, {rows})
     .copy_(at::mv(view(hidden_TH, {rows, width}), view(weight_H, {width})));
@@ -234,9 +234,10 @@ void AtenBackend::scalar_rows(const float* weight_H, std::int64_t width,
 
 void AtenBackend::scalar_rows_backward(const float* weight_H,
                                        std::int64_t width,
-                                       const float* hidden_TH,
+                                       ConstTypedPtr hidden_TH,
                                        std::int64_t rows, const float* d_out_T,
-                                       float* d_hidden_TH, float* d_weight_H) {
+                                       TypedPtr d_hidden_TH,
+                                       float* d_weight_H) {
   const at::Tensor d_out = view(d_out_T, {rows});
   view(d_hidden_TH, {rows, width})
     .add_(at::outer(d_out, view(weight_H, {width})));

@@ -5,8 +5,9 @@
 
 namespace troupe::models {
 
-void AtenBackend::norm(const NormShape& shape, const float* x_TH,
-                       const NormWeights& weights, float* y_TH, float* rstd_T) {
+void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
+                       const NormWeights& weights, TypedPtr y_TH,
+                       float* rstd_T) {
   at::Tensor x = view(x_TH, {shape.rows, shape.width});
   const at::Tensor weight
     = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
@@ -25,9 +26,9 @@ void AtenBackend::norm(const NormShape& shape, const float* x_TH,
     y.add_(view(weights.bias_H, {shape.width}));
 }
 
-void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
-                                const float* x_TH, const NormWeights& weights,
-                                const float* rstd_T, float* dx_TH,
+void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                                ConstTypedPtr x_TH, const NormWeights& weights,
+                                const float* rstd_T, TypedPtr dx_TH,
                                 const NormGrads& grads,
                                 Workspace& /*workspace*/) {
   const bool layer = shape.kind == NormKind::layer;
@@ -49,7 +50,7 @@ void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
   view(dx_TH, {shape.rows, shape.width}).addcmul_(d, rstd);
 }
 
-void AtenBackend::add_column_sums(const float* x_TN, std::int64_t rows,
+void AtenBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
                                   std::int64_t width, std::int64_t stride,
                                   float* sum_N, Workspace& /*workspace*/) {
   view(sum_N, {width}).add_(view(x_TN, {rows, width}, {{stride, 1}}).sum(0));
@@ -65,7 +66,7 @@ at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
 }
 
 void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
-                          float* x, float* raw_TX) {
+                          TypedPtr x, TypedPtr raw_TX) {
   const std::int64_t d = shape.head_dim;
   at::Tensor heads
     = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
@@ -76,8 +77,8 @@ void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
 }
 
 void AtenBackend::qk_norm_backward(const QkNormShape& shape,
-                                   const float* weight_D, const float* raw_TX,
-                                   float* dx, float* d_weight_D,
+                                   const float* weight_D, ConstTypedPtr raw_TX,
+                                   TypedPtr dx, float* d_weight_D,
                                    Workspace& /*workspace*/) {
   const std::int64_t d = shape.head_dim;
   const at::Tensor raw = view(raw_TX, {shape.rows, shape.heads, d});
@@ -94,7 +95,7 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
   dy.copy_((g - normed * mean) * rstd);
 }
 
-void AtenBackend::head_sums(const QkNormShape& shape, const RowPair& rows,
+void AtenBackend::head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                             const float* weight, float* sums_T) {
   const std::int64_t width = shape.heads * shape.head_dim;
   at::Tensor products

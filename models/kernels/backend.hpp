@@ -3,6 +3,11 @@
 // implementation is our own host kernels (host_backend.hpp), the other uses
 // ATen operations on any libtorch device (aten_backend.hpp).
 //
+// Weights of products, activations and cached keys and values are fp32 or bf16
+// (typed_ptr.hpp); kernels compute and sum in fp32 and round what they store.
+// Statistics, logits, parameters of norms, gradients of weights and optimizer
+// states are fp32.
+//
 // Kernels run in call order and may return before they are done. The host uses
 // device memory through `read`, `change` and `write` only. Spans, host
 // tables and shapes are read during the call. Each kernel is documented where
@@ -25,6 +30,7 @@
 #include "models/kernels/prepared_weight.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
+#include "models/kernels/typed_ptr.hpp"
 #include "net/base/block_memory.hpp"
 #include "net/base/host_copy.hpp"
 
@@ -60,33 +66,41 @@ public:
     wait();
     return {memory(), x, static_cast<std::size_t>(count) * sizeof(float), old};
   }
+  /// Returns the type in which activations, weights of products and cached keys
+  /// and values are stored where products take `operands`.
+  virtual DType storage(DType /*operands*/) const {
+    return DType::f32;
+  }
   /// Returns a recorder for graph capture; null: launches cost nothing extra,
   /// so nothing is captured.
   virtual std::unique_ptr<GraphRecorder> recorder() {
     return nullptr;
   }
 
-  virtual void fill(float* x, std::int64_t count, float value) = 0;
-  virtual void copy(const float* from, float* to, std::int64_t count) = 0;
-  virtual void copy_box(const BoxCopy& box, const float* from, float* to) = 0;
-  virtual void add(const float* a, const float* b, float* to,
+  virtual void fill(TypedPtr x, std::int64_t count, float value) = 0;
+  virtual void copy(ConstTypedPtr from, TypedPtr to, std::int64_t count) = 0;
+  virtual void copy_box(const BoxCopy& box, ConstTypedPtr from, TypedPtr to)
+    = 0;
+  virtual void add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
                    std::int64_t count)
     = 0;
-  virtual void scale(float* x, std::int64_t count, float factor) = 0;
-  virtual void gather_rows(const RowList& list, const float* from, float* to)
+  virtual void scale(TypedPtr x, std::int64_t count, float factor) = 0;
+  virtual void gather_rows(const RowList& list, ConstTypedPtr from, TypedPtr to)
     = 0;
-  virtual void add_rows(const RowList& list, const float* from, float* to) = 0;
-  virtual void scatter_rows(const RowList& list, const float* from, float* to)
+  virtual void add_rows(const RowList& list, ConstTypedPtr from, TypedPtr to)
     = 0;
-  virtual void row_dots(const WholeRows& shape, const float* a, const float* b,
-                        float* dots_R)
+  virtual void scatter_rows(const RowList& list, ConstTypedPtr from,
+                            TypedPtr to)
+    = 0;
+  virtual void row_dots(const WholeRows& shape, ConstTypedPtr a,
+                        ConstTypedPtr b, float* dots_R)
     = 0;
   virtual void scale_rows(std::span<const float> weights_R, std::int64_t width,
-                          float* x)
+                          TypedPtr x)
     = 0;
 
-  virtual void gemm(const GemmShape& shape, const ConstMatrix& a,
-                    const ConstMatrix& b, const MutableMatrix& c,
+  virtual void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
+                    const ConstTypedMatrix& b, const TypedMatrix& c,
                     const GemmOptions& options)
     = 0;
   /// Prepares weights, stacked along their rows, as one.
@@ -94,51 +108,62 @@ public:
   prepare(std::span<const at::Tensor> parts, DType operands) = 0;
   /// Computes y [rows, out] (+)= x [rows, in] weight^T + bias; rows of y are
   /// `y.stride` apart.
-  virtual void product(std::int64_t rows, const float* x,
-                       const PreparedWeight& weight, const MutableMatrix& y,
+  virtual void product(std::int64_t rows, ConstTypedPtr x,
+                       const PreparedWeight& weight, const TypedMatrix& y,
                        const GemmOptions& options)
     = 0;
 
-  virtual void norm(const NormShape& shape, const float* x_TH,
-                    const NormWeights& weights, float* y_TH, float* rstd_T)
+  virtual void norm(const NormShape& shape, ConstTypedPtr x_TH,
+                    const NormWeights& weights, TypedPtr y_TH, float* rstd_T)
     = 0;
-  virtual void norm_backward(const NormShape& shape, const float* dy_TH,
-                             const float* x_TH, const NormWeights& weights,
-                             const float* rstd_T, float* dx_TH,
+  /// Computes sum = a + b, then y = norm(sum): one kernel where the device has
+  /// one. `sum` may be `a` or `b`.
+  virtual void add_norm(const NormShape& shape, ConstTypedPtr a_TH,
+                        ConstTypedPtr b_TH, TypedPtr sum_TH,
+                        const NormWeights& weights, TypedPtr y_TH,
+                        float* rstd_T) {
+    add(a_TH, b_TH, sum_TH, shape.rows * shape.width);
+    norm(shape, sum_TH, weights, y_TH, rstd_T);
+  }
+  virtual void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                             ConstTypedPtr x_TH, const NormWeights& weights,
+                             const float* rstd_T, TypedPtr dx_TH,
                              const NormGrads& grads, Workspace& workspace)
     = 0;
-  virtual void add_column_sums(const float* x_TN, std::int64_t rows,
+  virtual void add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
                                std::int64_t width, std::int64_t stride,
                                float* sum_N, Workspace& workspace)
     = 0;
   virtual void qk_norm(const QkNormShape& shape, const float* weight_D,
-                       float* x, float* raw_TX)
+                       TypedPtr x, TypedPtr raw_TX)
     = 0;
   virtual void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
-                                const float* raw_TX, float* dx,
+                                ConstTypedPtr raw_TX, TypedPtr dx,
                                 float* d_weight_D, Workspace& workspace)
     = 0;
-  virtual void head_sums(const QkNormShape& shape, const RowPair& rows,
+  virtual void head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                          const float* weight, float* sums_T)
     = 0;
   virtual void rope(const RopeShape& shape, const RopeTable& table,
-                    std::span<const std::int32_t> positions_T, float* x,
+                    std::span<const std::int32_t> positions_T, TypedPtr x,
                     bool backwards)
     = 0;
-  virtual void attention(const AttentionShape& shape, const float* qkv_TX,
-                         float* context_TX, float* lse_AT)
+  virtual void attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                         TypedPtr context_TX, float* lse_AT)
     = 0;
   virtual void attention_backward(const AttentionShape& shape,
-                                  const float* qkv_TX, const float* context_TX,
-                                  const float* lse_AT,
-                                  const float* d_context_TX, float* d_qkv_TX)
+                                  ConstTypedPtr qkv_TX,
+                                  ConstTypedPtr context_TX, const float* lse_AT,
+                                  ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX)
     = 0;
   virtual void decode_attention(const DecodeAttention& what,
                                 const DecodeTokens& tokens, KvCache& cache,
-                                float* qkv_RX, float* context_RX)
+                                TypedPtr qkv_RX, TypedPtr context_RX)
     = 0;
-  virtual void mlp_unit(const MlpShape& shape, const float* in, float* act) = 0;
-  virtual void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act)
+  virtual void mlp_unit(const MlpShape& shape, ConstTypedPtr in, TypedPtr act)
+    = 0;
+  virtual void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
+                                 TypedPtr d_act)
     = 0;
 
   /// Returns how many logits a loss computes at a time.
@@ -171,12 +196,12 @@ public:
                               std::int32_t* ids_RK)
     = 0;
   virtual void scalar_rows(const float* weight_H, std::int64_t width,
-                           const float* hidden_TH, std::int64_t rows,
+                           ConstTypedPtr hidden_TH, std::int64_t rows,
                            float* out_T)
     = 0;
   virtual void scalar_rows_backward(const float* weight_H, std::int64_t width,
-                                    const float* hidden_TH, std::int64_t rows,
-                                    const float* d_out_T, float* d_hidden_TH,
+                                    ConstTypedPtr hidden_TH, std::int64_t rows,
+                                    const float* d_out_T, TypedPtr d_hidden_TH,
                                     float* d_weight_H)
     = 0;
 

@@ -10,6 +10,14 @@ namespace troupe::models {
 
 namespace {
 
+ConstMatrix of_floats(const ConstTypedMatrix& matrix) {
+  return {matrix.data.floats(), matrix.row_stride, matrix.col_stride};
+}
+
+MutableMatrix of_floats(const TypedMatrix& matrix) {
+  return {matrix.data.floats(), matrix.stride};
+}
+
 class HostWeight final : public PreparedWeight {
 public:
   explicit HostWeight(PackedMatrix matrix) : packed(std::move(matrix)) {}
@@ -39,46 +47,48 @@ public:
       std::memcpy(to, from, size_bytes);
   }
 
-  void fill(float* x, std::int64_t count, float value) override {
-    fill_floats(x, count, value);
+  void fill(TypedPtr x, std::int64_t count, float value) override {
+    fill_floats(x.floats(), count, value);
   }
-  void copy(const float* from, float* to, std::int64_t count) override {
-    copy_floats(from, to, count);
+  void copy(ConstTypedPtr from, TypedPtr to, std::int64_t count) override {
+    copy_floats(from.floats(), to.floats(), count);
   }
-  void copy_box(const BoxCopy& box, const float* from, float* to) override {
-    models::copy_box(box, from, to);
+  void copy_box(const BoxCopy& box, ConstTypedPtr from, TypedPtr to) override {
+    models::copy_box(box, from.floats(), to.floats());
   }
-  void add(const float* a, const float* b, float* to,
+  void add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
            std::int64_t count) override {
-    add_floats(a, b, to, count);
+    add_floats(a.floats(), b.floats(), to.floats(), count);
   }
-  void scale(float* x, std::int64_t count, float factor) override {
-    scale_floats(x, count, factor);
+  void scale(TypedPtr x, std::int64_t count, float factor) override {
+    scale_floats(x.floats(), count, factor);
   }
-  void gather_rows(const RowList& list, const float* from, float* to) override {
-    models::gather_rows(list, from, to);
+  void gather_rows(const RowList& list, ConstTypedPtr from,
+                   TypedPtr to) override {
+    models::gather_rows(list, from.floats(), to.floats());
   }
-  void add_rows(const RowList& list, const float* from, float* to) override {
-    models::add_rows(list, from, to);
+  void add_rows(const RowList& list, ConstTypedPtr from, TypedPtr to) override {
+    models::add_rows(list, from.floats(), to.floats());
   }
-  void scatter_rows(const RowList& list, const float* from,
-                    float* to) override {
-    models::scatter_rows(list, from, to);
+  void scatter_rows(const RowList& list, ConstTypedPtr from,
+                    TypedPtr to) override {
+    models::scatter_rows(list, from.floats(), to.floats());
   }
-  void row_dots(const WholeRows& shape, const float* a, const float* b,
+  void row_dots(const WholeRows& shape, ConstTypedPtr a, ConstTypedPtr b,
                 float* dots_R) override {
-    models::row_dots(shape, a, b, dots_R);
+    models::row_dots(shape, a.floats(), b.floats(), dots_R);
   }
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
-                  float* x) override {
-    models::scale_rows(weights_R, width, x);
+                  TypedPtr x) override {
+    models::scale_rows(weights_R, width, x.floats());
   }
 
-  void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
-            const MutableMatrix& c, const GemmOptions& options) override {
+  void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
+            const ConstTypedMatrix& b, const TypedMatrix& c,
+            const GemmOptions& options) override {
     GemmOptions fast = options;
     fast.parts = true;
-    models::gemm(shape, a, b, c, fast);
+    models::gemm(shape, of_floats(a), of_floats(b), of_floats(c), fast);
   }
   std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
                                           DType operands) override {
@@ -98,68 +108,76 @@ public:
     return std::make_unique<HostWeight>(
       pack_weight(rows.data(), out, parts[0].size(1), operands));
   }
-  void product(std::int64_t rows, const float* x, const PreparedWeight& weight,
-               const MutableMatrix& y, const GemmOptions& options) override {
-    models::gemm(rows, {x, weight.in()},
-                 static_cast<const HostWeight&>(weight).packed, y, options);
+  void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
+               const TypedMatrix& y, const GemmOptions& options) override {
+    models::gemm(rows, {x.floats(), weight.in()},
+                 static_cast<const HostWeight&>(weight).packed, of_floats(y),
+                 options);
   }
 
-  void norm(const NormShape& shape, const float* x_TH,
-            const NormWeights& weights, float* y_TH, float* rstd_T) override {
-    models::norm(shape, x_TH, weights, y_TH, rstd_T);
+  void norm(const NormShape& shape, ConstTypedPtr x_TH,
+            const NormWeights& weights, TypedPtr y_TH, float* rstd_T) override {
+    models::norm(shape, x_TH.floats(), weights, y_TH.floats(), rstd_T);
   }
-  void norm_backward(const NormShape& shape, const float* dy_TH,
-                     const float* x_TH, const NormWeights& weights,
-                     const float* rstd_T, float* dx_TH, const NormGrads& grads,
-                     Workspace& workspace) override {
-    models::norm_backward(shape, dy_TH, x_TH, weights, rstd_T, dx_TH, grads,
-                          workspace);
+  void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                     ConstTypedPtr x_TH, const NormWeights& weights,
+                     const float* rstd_T, TypedPtr dx_TH,
+                     const NormGrads& grads, Workspace& workspace) override {
+    models::norm_backward(shape, dy_TH.floats(), x_TH.floats(), weights, rstd_T,
+                          dx_TH.floats(), grads, workspace);
   }
-  void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
-                       std::int64_t stride, float* sum_N,
+  void add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
+                       std::int64_t width, std::int64_t stride, float* sum_N,
                        Workspace& workspace) override {
-    models::add_column_sums(x_TN, rows, width, stride, sum_N, workspace);
+    models::add_column_sums(x_TN.floats(), rows, width, stride, sum_N,
+                            workspace);
   }
-  void qk_norm(const QkNormShape& shape, const float* weight_D, float* x,
-               float* raw_TX) override {
-    models::qk_norm(shape, weight_D, x, raw_TX);
+  void qk_norm(const QkNormShape& shape, const float* weight_D, TypedPtr x,
+               TypedPtr raw_TX) override {
+    models::qk_norm(shape, weight_D, x.floats(), raw_TX.floats());
   }
   void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
-                        const float* raw_TX, float* dx, float* d_weight_D,
+                        ConstTypedPtr raw_TX, TypedPtr dx, float* d_weight_D,
                         Workspace& workspace) override {
-    models::qk_norm_backward(shape, weight_D, raw_TX, dx, d_weight_D,
-                             workspace);
+    models::qk_norm_backward(shape, weight_D, raw_TX.floats(), dx.floats(),
+                             d_weight_D, workspace);
   }
-  void head_sums(const QkNormShape& shape, const RowPair& rows,
+  void head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                  const float* weight, float* sums_T) override {
-    models::head_sums(shape, rows, weight, sums_T);
+    models::head_sums(
+      shape, {rows.a.floats(), rows.b.floats(), rows.a_stride, rows.b_stride},
+      weight, sums_T);
   }
   void rope(const RopeShape& shape, const RopeTable& table,
-            std::span<const std::int32_t> positions_T, float* x,
+            std::span<const std::int32_t> positions_T, TypedPtr x,
             bool backwards) override {
-    models::rope(shape, table, positions_T.data(), x, backwards);
+    models::rope(shape, table, positions_T.data(), x.floats(), backwards);
   }
-  void attention(const AttentionShape& shape, const float* qkv_TX,
-                 float* context_TX, float* lse_AT) override {
-    models::attention(shape, qkv_TX, context_TX, lse_AT);
+  void attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                 TypedPtr context_TX, float* lse_AT) override {
+    models::attention(shape, qkv_TX.floats(), context_TX.floats(), lse_AT);
   }
-  void attention_backward(const AttentionShape& shape, const float* qkv_TX,
-                          const float* context_TX, const float* lse_AT,
-                          const float* d_context_TX, float* d_qkv_TX) override {
-    models::attention_backward(shape, qkv_TX, context_TX, lse_AT, d_context_TX,
-                               d_qkv_TX);
+  void attention_backward(const AttentionShape& shape, ConstTypedPtr qkv_TX,
+                          ConstTypedPtr context_TX, const float* lse_AT,
+                          ConstTypedPtr d_context_TX,
+                          TypedPtr d_qkv_TX) override {
+    models::attention_backward(shape, qkv_TX.floats(), context_TX.floats(),
+                               lse_AT, d_context_TX.floats(),
+                               d_qkv_TX.floats());
   }
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
-                        KvCache& cache, float* qkv_RX,
-                        float* context_RX) override {
-    models::decode_attention(what, tokens, cache, qkv_RX, context_RX);
+                        KvCache& cache, TypedPtr qkv_RX,
+                        TypedPtr context_RX) override {
+    models::decode_attention(what, tokens, cache, qkv_RX.floats(),
+                             context_RX.floats());
   }
-  void mlp_unit(const MlpShape& shape, const float* in, float* act) override {
-    models::mlp_unit(shape, in, act);
+  void mlp_unit(const MlpShape& shape, ConstTypedPtr in,
+                TypedPtr act) override {
+    models::mlp_unit(shape, in.floats(), act.floats());
   }
-  void mlp_unit_backward(const MlpShape& shape, float* in,
-                         float* d_act) override {
-    models::mlp_unit_backward(shape, in, d_act);
+  void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
+                         TypedPtr d_act) override {
+    models::mlp_unit_backward(shape, in.floats(), d_act.floats());
   }
 
   void cap_logits(float* x, std::int64_t count, float cap) override {
@@ -200,16 +218,16 @@ public:
     models::largest_logits(shape, logits_RV, values_RK, ids_RK);
   }
   void scalar_rows(const float* weight_H, std::int64_t width,
-                   const float* hidden_TH, std::int64_t rows,
+                   ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override {
-    models::scalar_rows(weight_H, width, hidden_TH, rows, out_T);
+    models::scalar_rows(weight_H, width, hidden_TH.floats(), rows, out_T);
   }
   void scalar_rows_backward(const float* weight_H, std::int64_t width,
-                            const float* hidden_TH, std::int64_t rows,
-                            const float* d_out_T, float* d_hidden_TH,
+                            ConstTypedPtr hidden_TH, std::int64_t rows,
+                            const float* d_out_T, TypedPtr d_hidden_TH,
                             float* d_weight_H) override {
-    models::scalar_rows_backward(weight_H, width, hidden_TH, rows, d_out_T,
-                                 d_hidden_TH, d_weight_H);
+    models::scalar_rows_backward(weight_H, width, hidden_TH.floats(), rows,
+                                 d_out_T, d_hidden_TH.floats(), d_weight_H);
   }
 
   double sum_of_squares(const float* grad,

@@ -1,5 +1,7 @@
 #include "models/kernels/linear.hpp"
 
+#include "models/kernels/typed_tensor.hpp"
+
 namespace troupe::models {
 
 void linear(Backend& backend, ProductRows rows, ConstRowsView x,
@@ -10,7 +12,7 @@ void linear(Backend& backend, ProductRows rows, ConstRowsView x,
   const float* bias_data
     = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   backend.gemm({rows.count, out, in}, {x.data, x.stride, 1},
-               {weight.const_data_ptr<float>(), 1, in}, {y.data, y.stride},
+               {numbers_of(weight), 1, in}, {y.data, y.stride},
                {accumulate, bias_data, rows.operands});
 }
 
@@ -19,7 +21,7 @@ void linear_grad_input(Backend& backend, ProductRows rows, ConstRowsView dy,
   const std::int64_t out = weight.size(0);
   const std::int64_t in = weight.size(1);
   backend.gemm({rows.count, in, out}, {dy.data, dy.stride, 1},
-               {weight.const_data_ptr<float>(), in, 1}, {dx.data, dx.stride},
+               {numbers_of(weight), in, 1}, {dx.data, dx.stride},
                {accumulate, nullptr, rows.operands});
 }
 

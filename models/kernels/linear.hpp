@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/kernels/backend.hpp"
+#include "models/kernels/typed_ptr.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -20,13 +21,13 @@ struct ProductRows {
       operands(type) {}
 };
 
-/// Rows of floats, `stride` from one to the next.
+/// Rows of numbers, `stride` elements from one to the next.
 struct ConstRowsView {
-  const float* data = nullptr;
+  ConstTypedPtr data;
   std::int64_t stride = 0;
 };
 struct RowsView {
-  float* data = nullptr;
+  TypedPtr data;
   std::int64_t stride = 0;
 
   operator ConstRowsView() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"
+#include "models/kernels/typed_ptr.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,11 @@ public:
   /// Returns `count` floats, 64-byte aligned, of unspecified content; valid
   /// until `reset` or a `rewind` to an earlier mark.
   float* take(std::int64_t count);
+  /// Returns `count` numbers of a type likewise.
+  TypedPtr take(std::int64_t count, DType type) {
+    const auto bytes = count * static_cast<std::int64_t>(size_bytes(type));
+    return {take((bytes + 3) / 4), type};
+  }
   Mark mark() const {
     return at_;
   }

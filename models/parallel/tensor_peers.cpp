@@ -40,38 +40,40 @@ std::int64_t TensorPeers::gathered_rows(std::int64_t tokens) const {
   return split_ ? peers_rows(tokens, size_) * size_ : tokens;
 }
 
-void TensorPeers::sum(float* x, std::int64_t count, const char* name) const {
+void TensorPeers::sum(TypedPtr x, std::int64_t count, const char* name) const {
   if (size_ == 1)
     return;
   backend_->wait();
-  group_->all_reduce_sum(x, static_cast<std::size_t>(count), DType::f32, name);
+  group_->all_reduce_sum(x.data(), static_cast<std::size_t>(count), x.type(),
+                         name);
 }
 
-void TensorPeers::to_stream(float* partial, float* stream, std::int64_t tokens,
-                            std::int64_t width, const char* name) const {
+void TensorPeers::to_stream(TypedPtr partial, TypedPtr stream,
+                            std::int64_t tokens, std::int64_t width,
+                            const char* name) const {
   if (!split_)
     return sum(stream, tokens * width, name);
   backend_->wait();
   group_->reduce_scatter_sum(
-    partial, stream,
-    static_cast<std::size_t>(peers_rows(tokens, size_) * width), DType::f32,
+    partial.data(), stream.data(),
+    static_cast<std::size_t>(peers_rows(tokens, size_) * width), stream.type(),
     name);
 }
 
-const float* TensorPeers::gather(const float* stream, float* room,
-                                 std::int64_t tokens, std::int64_t width,
-                                 const char* name) const {
+ConstTypedPtr TensorPeers::gather(ConstTypedPtr stream, TypedPtr room,
+                                  std::int64_t tokens, std::int64_t width,
+                                  const char* name) const {
   if (!split_)
     return stream;
   collect(stream, room, peers_rows(tokens, size_) * width, name);
   return room;
 }
 
-void TensorPeers::collect(const float* mine, float* all, std::int64_t count,
+void TensorPeers::collect(ConstTypedPtr mine, TypedPtr all, std::int64_t count,
                           const char* name) const {
   backend_->wait();
-  group_->all_gather(mine, all, static_cast<std::size_t>(count), DType::f32,
-                     name);
+  group_->all_gather(mine.data(), all.data(), static_cast<std::size_t>(count),
+                     mine.type(), name);
 }
 
 } // namespace troupe::models

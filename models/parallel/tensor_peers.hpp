@@ -13,6 +13,8 @@
 // T packed tokens, H hidden.
 #pragma once
 
+#include "models/kernels/typed_ptr.hpp"
+
 #include <cstdint>
 
 namespace troupe::net {
@@ -72,17 +74,17 @@ public:
   }
 
   /// All-reduces (sum) x [count] over the tp group.
-  void sum(float* x, std::int64_t count, const char* name) const;
+  void sum(TypedPtr x, std::int64_t count, const char* name) const;
   /// Reduces partial sums [gathered rows, H] to this rank's rows of the stream.
   /// Plain form: `partial` is `stream`.
-  void to_stream(float* partial, float* stream, std::int64_t tokens,
+  void to_stream(TypedPtr partial, TypedPtr stream, std::int64_t tokens,
                  std::int64_t width, const char* name) const;
   /// Returns the whole stream [T, H]: `stream` itself, or gathered into `room`.
-  const float* gather(const float* stream, float* room, std::int64_t tokens,
-                      std::int64_t width, const char* name) const;
+  ConstTypedPtr gather(ConstTypedPtr stream, TypedPtr room, std::int64_t tokens,
+                       std::int64_t width, const char* name) const;
   /// All-gathers `mine` [count] of each rank into all [size, count], in rank
   /// order.
-  void collect(const float* mine, float* all, std::int64_t count,
+  void collect(ConstTypedPtr mine, TypedPtr all, std::int64_t count,
                const char* name) const;
 
 private:

@@ -2,9 +2,9 @@
 
 namespace troupe::models {
 
-float* AdapterMath::narrow(const Adapter& adapter, ConstRowsView x) const {
+TypedPtr AdapterMath::narrow(const Adapter& adapter, ConstRowsView x) const {
   const std::int64_t rank = adapter.rank();
-  float* narrow_TR = workspace.take(rows.count * rank);
+  const TypedPtr narrow_TR = workspace.take(rows.count * rank, x.data.type());
   linear(backend, rows, x, adapter.a, {}, {narrow_TR, rank});
   backend.scale(narrow_TR, rows.count * rank, scale);
   return narrow_TR;
@@ -18,10 +18,11 @@ void AdapterMath::add(const Adapter& adapter, ConstRowsView x,
   workspace.rewind(mark);
 }
 
-float* AdapterMath::narrow_gradient(const Adapter& adapter,
-                                    ConstRowsView dy) const {
+TypedPtr AdapterMath::narrow_gradient(const Adapter& adapter,
+                                      ConstRowsView dy) const {
   const std::int64_t rank = adapter.rank();
-  float* d_narrow_TR = workspace.take(rows.count * rank);
+  const TypedPtr d_narrow_TR
+    = workspace.take(rows.count * rank, dy.data.type());
   linear_grad_input(backend, rows, dy, adapter.b, {d_narrow_TR, rank});
   backend.scale(d_narrow_TR, rows.count * rank, scale);
   return d_narrow_TR;

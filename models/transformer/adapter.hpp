@@ -51,9 +51,9 @@ struct AdapterMath {
 
 private:
   /// Returns scale A x, [T, R] of the workspace.
-  float* narrow(const Adapter& adapter, ConstRowsView x) const;
+  TypedPtr narrow(const Adapter& adapter, ConstRowsView x) const;
   /// Returns its gradient before A, scale B^T dy, [T, R] of the workspace.
-  float* narrow_gradient(const Adapter& adapter, ConstRowsView dy) const;
+  TypedPtr narrow_gradient(const Adapter& adapter, ConstRowsView dy) const;
 };
 
 /// Computes weight[out, in] += scale B A; `scratch` holds [R, in].

@@ -172,30 +172,31 @@ void DeferredBackend::write(const void* from, void* to,
     });
 }
 
-void DeferredBackend::fill(float* x, std::int64_t count, float value) {
+void DeferredBackend::fill(TypedPtr x, std::int64_t count, float value) {
   later([=, this] { inner_.fill(x, count, value); });
 }
 
-void DeferredBackend::copy(const float* from, float* to, std::int64_t count) {
+void DeferredBackend::copy(ConstTypedPtr from, TypedPtr to,
+                           std::int64_t count) {
   later([=, this] { inner_.copy(from, to, count); });
 }
 
-void DeferredBackend::copy_box(const BoxCopy& box, const float* from,
-                               float* to) {
+void DeferredBackend::copy_box(const BoxCopy& box, ConstTypedPtr from,
+                               TypedPtr to) {
   later([=, this] { inner_.copy_box(box, from, to); });
 }
 
-void DeferredBackend::add(const float* a, const float* b, float* to,
+void DeferredBackend::add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
                           std::int64_t count) {
   later([=, this] { inner_.add(a, b, to, count); });
 }
 
-void DeferredBackend::scale(float* x, std::int64_t count, float factor) {
+void DeferredBackend::scale(TypedPtr x, std::int64_t count, float factor) {
   later([=, this] { inner_.scale(x, count, factor); });
 }
 
-void DeferredBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
-                           const ConstMatrix& b, const MutableMatrix& c,
+void DeferredBackend::gemm(const GemmShape& shape, const ConstTypedMatrix& a,
+                           const ConstTypedMatrix& b, const TypedMatrix& c,
                            const GemmOptions& options) {
   later([=, this] { inner_.gemm(shape, a, b, c, options); });
 }
@@ -207,23 +208,23 @@ DeferredBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
   return inner_.prepare(parts, operands);
 }
 
-void DeferredBackend::product(std::int64_t rows, const float* x,
+void DeferredBackend::product(std::int64_t rows, ConstTypedPtr x,
                               const PreparedWeight& weight,
-                              const MutableMatrix& y,
+                              const TypedMatrix& y,
                               const GemmOptions& options) {
   later([=, this, &weight] { inner_.product(rows, x, weight, y, options); });
 }
 
-void DeferredBackend::norm(const NormShape& shape, const float* x_TH,
-                           const NormWeights& weights, float* y_TH,
+void DeferredBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
+                           const NormWeights& weights, TypedPtr y_TH,
                            float* rstd_T) {
   later([=, this] { inner_.norm(shape, x_TH, weights, y_TH, rstd_T); });
 }
 
-void DeferredBackend::norm_backward(const NormShape& shape, const float* dy_TH,
-                                    const float* x_TH,
+void DeferredBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                                    ConstTypedPtr x_TH,
                                     const NormWeights& weights,
-                                    const float* rstd_T, float* dx_TH,
+                                    const float* rstd_T, TypedPtr dx_TH,
                                     const NormGrads& grads,
                                     Workspace& /*workspace*/) {
   later([=, this] {
@@ -232,7 +233,7 @@ void DeferredBackend::norm_backward(const NormShape& shape, const float* dy_TH,
   });
 }
 
-void DeferredBackend::add_column_sums(const float* x_TN, std::int64_t rows,
+void DeferredBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
                                       std::int64_t width, std::int64_t stride,
                                       float* sum_N, Workspace& /*workspace*/) {
   later([=, this] {
@@ -241,13 +242,13 @@ void DeferredBackend::add_column_sums(const float* x_TN, std::int64_t rows,
 }
 
 void DeferredBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
-                              float* x, float* raw_TX) {
+                              TypedPtr x, TypedPtr raw_TX) {
   later([=, this] { inner_.qk_norm(shape, weight_D, x, raw_TX); });
 }
 
 void DeferredBackend::qk_norm_backward(const QkNormShape& shape,
                                        const float* weight_D,
-                                       const float* raw_TX, float* dx,
+                                       ConstTypedPtr raw_TX, TypedPtr dx,
                                        float* d_weight_D,
                                        Workspace& /*workspace*/) {
   later([=, this] {
@@ -255,21 +256,22 @@ void DeferredBackend::qk_norm_backward(const QkNormShape& shape,
   });
 }
 
-void DeferredBackend::head_sums(const QkNormShape& shape, const RowPair& rows,
-                                const float* weight, float* sums_T) {
+void DeferredBackend::head_sums(const QkNormShape& shape,
+                                const TypedRowPair& rows, const float* weight,
+                                float* sums_T) {
   later([=, this] { inner_.head_sums(shape, rows, weight, sums_T); });
 }
 
 void DeferredBackend::rope(const RopeShape& shape, const RopeTable& table,
-                           std::span<const std::int32_t> positions_T, float* x,
-                           bool backwards) {
+                           std::span<const std::int32_t> positions_T,
+                           TypedPtr x, bool backwards) {
   later_with_tables([=, this, &table, positions = kept(positions_T)] {
     inner_.rope(shape, table, positions, x, backwards);
   });
 }
 
 void DeferredBackend::attention(const AttentionShape& shape,
-                                const float* qkv_TX, float* context_TX,
+                                ConstTypedPtr qkv_TX, TypedPtr context_TX,
                                 float* lse_AT) {
   later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
                      continues = kept(shape.continues)] {
@@ -281,8 +283,8 @@ void DeferredBackend::attention(const AttentionShape& shape,
 }
 
 void DeferredBackend::attention_backward(
-  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
-  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
+  const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) {
   later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
                      continues = kept(shape.continues)] {
     AttentionShape own = shape;
@@ -295,8 +297,8 @@ void DeferredBackend::attention_backward(
 
 void DeferredBackend::decode_attention(const DecodeAttention& what,
                                        const DecodeTokens& tokens,
-                                       KvCache& cache, float* qkv_RX,
-                                       float* context_RX) {
+                                       KvCache& cache, TypedPtr qkv_RX,
+                                       TypedPtr context_RX) {
   later([=, this, &cache, of_device = tokens.all, groups = kept(tokens.groups),
          resets = cache.resets()] {
     if (cache.resets() != resets)
@@ -309,13 +311,13 @@ void DeferredBackend::decode_attention(const DecodeAttention& what,
   });
 }
 
-void DeferredBackend::mlp_unit(const MlpShape& shape, const float* in,
-                               float* act) {
+void DeferredBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
+                               TypedPtr act) {
   later([=, this] { inner_.mlp_unit(shape, in, act); });
 }
 
-void DeferredBackend::mlp_unit_backward(const MlpShape& shape, float* in,
-                                        float* d_act) {
+void DeferredBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
+                                        TypedPtr d_act) {
   later([=, this] { inner_.mlp_unit_backward(shape, in, d_act); });
 }
 
@@ -349,15 +351,15 @@ void DeferredBackend::logit_gradient(const LogitRows& shape,
 }
 
 void DeferredBackend::scalar_rows(const float* weight_H, std::int64_t width,
-                                  const float* hidden_TH, std::int64_t rows,
+                                  ConstTypedPtr hidden_TH, std::int64_t rows,
                                   float* out_T) {
   later(
     [=, this] { inner_.scalar_rows(weight_H, width, hidden_TH, rows, out_T); });
 }
 
 void DeferredBackend::scalar_rows_backward(
-  const float* weight_H, std::int64_t width, const float* hidden_TH,
-  std::int64_t rows, const float* d_out_T, float* d_hidden_TH,
+  const float* weight_H, std::int64_t width, ConstTypedPtr hidden_TH,
+  std::int64_t rows, const float* d_out_T, TypedPtr d_hidden_TH,
   float* d_weight_H) {
   later([=, this] {
     inner_.scalar_rows_backward(weight_H, width, hidden_TH, rows, d_out_T,

@@ -29,70 +29,75 @@ public:
   void write(const void* from, void* to, std::size_t size_bytes) override;
   std::unique_ptr<models::GraphRecorder> recorder() override;
 
-  void fill(float* x, std::int64_t count, float value) override;
-  void copy(const float* from, float* to, std::int64_t count) override;
-  void copy_box(const models::BoxCopy& box, const float* from,
-                float* to) override;
-  void add(const float* a, const float* b, float* to,
-           std::int64_t count) override;
-  void scale(float* x, std::int64_t count, float factor) override;
-  void gather_rows(const models::RowList& list, const float* from,
-                   float* to) override;
-  void add_rows(const models::RowList& list, const float* from,
-                float* to) override;
-  void scatter_rows(const models::RowList& list, const float* from,
-                    float* to) override;
+  void fill(models::TypedPtr x, std::int64_t count, float value) override;
+  void copy(models::ConstTypedPtr from, models::TypedPtr to,
+            std::int64_t count) override;
+  void copy_box(const models::BoxCopy& box, models::ConstTypedPtr from,
+                models::TypedPtr to) override;
+  void add(models::ConstTypedPtr a, models::ConstTypedPtr b,
+           models::TypedPtr to, std::int64_t count) override;
+  void scale(models::TypedPtr x, std::int64_t count, float factor) override;
+  void gather_rows(const models::RowList& list, models::ConstTypedPtr from,
+                   models::TypedPtr to) override;
+  void add_rows(const models::RowList& list, models::ConstTypedPtr from,
+                models::TypedPtr to) override;
+  void scatter_rows(const models::RowList& list, models::ConstTypedPtr from,
+                    models::TypedPtr to) override;
 
-  void row_dots(const models::WholeRows& shape, const float* a, const float* b,
-                float* dots_R) override;
+  void row_dots(const models::WholeRows& shape, models::ConstTypedPtr a,
+                models::ConstTypedPtr b, float* dots_R) override;
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
-                  float* x) override;
+                  models::TypedPtr x) override;
 
-  void gemm(const models::GemmShape& shape, const models::ConstMatrix& a,
-            const models::ConstMatrix& b, const models::MutableMatrix& c,
+  void gemm(const models::GemmShape& shape, const models::ConstTypedMatrix& a,
+            const models::ConstTypedMatrix& b, const models::TypedMatrix& c,
             const models::GemmOptions& options) override;
   std::unique_ptr<models::PreparedWeight>
   prepare(std::span<const at::Tensor> parts, DType operands) override;
-  void product(std::int64_t rows, const float* x,
+  void product(std::int64_t rows, models::ConstTypedPtr x,
                const models::PreparedWeight& weight,
-               const models::MutableMatrix& y,
+               const models::TypedMatrix& y,
                const models::GemmOptions& options) override;
 
-  void norm(const models::NormShape& shape, const float* x_TH,
-            const models::NormWeights& weights, float* y_TH,
+  void norm(const models::NormShape& shape, models::ConstTypedPtr x_TH,
+            const models::NormWeights& weights, models::TypedPtr y_TH,
             float* rstd_T) override;
-  void norm_backward(const models::NormShape& shape, const float* dy_TH,
-                     const float* x_TH, const models::NormWeights& weights,
-                     const float* rstd_T, float* dx_TH,
-                     const models::NormGrads& grads,
+  void norm_backward(const models::NormShape& shape,
+                     models::ConstTypedPtr dy_TH, models::ConstTypedPtr x_TH,
+                     const models::NormWeights& weights, const float* rstd_T,
+                     models::TypedPtr dx_TH, const models::NormGrads& grads,
                      models::Workspace& workspace) override;
-  void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
-                       std::int64_t stride, float* sum_N,
+  void add_column_sums(models::ConstTypedPtr x_TN, std::int64_t rows,
+                       std::int64_t width, std::int64_t stride, float* sum_N,
                        models::Workspace& workspace) override;
   void qk_norm(const models::QkNormShape& shape, const float* weight_D,
-               float* x, float* raw_TX) override;
+               models::TypedPtr x, models::TypedPtr raw_TX) override;
   void qk_norm_backward(const models::QkNormShape& shape, const float* weight_D,
-                        const float* raw_TX, float* dx, float* d_weight_D,
+                        models::ConstTypedPtr raw_TX, models::TypedPtr dx,
+                        float* d_weight_D,
                         models::Workspace& workspace) override;
-  void head_sums(const models::QkNormShape& shape, const models::RowPair& rows,
-                 const float* weight, float* sums_T) override;
+  void head_sums(const models::QkNormShape& shape,
+                 const models::TypedRowPair& rows, const float* weight,
+                 float* sums_T) override;
   void rope(const models::RopeShape& shape, const models::RopeTable& table,
-            std::span<const std::int32_t> positions_T, float* x,
+            std::span<const std::int32_t> positions_T, models::TypedPtr x,
             bool backwards) override;
-  void attention(const models::AttentionShape& shape, const float* qkv_TX,
-                 float* context_TX, float* lse_AT) override;
+  void attention(const models::AttentionShape& shape,
+                 models::ConstTypedPtr qkv_TX, models::TypedPtr context_TX,
+                 float* lse_AT) override;
   void attention_backward(const models::AttentionShape& shape,
-                          const float* qkv_TX, const float* context_TX,
-                          const float* lse_AT, const float* d_context_TX,
-                          float* d_qkv_TX) override;
+                          models::ConstTypedPtr qkv_TX,
+                          models::ConstTypedPtr context_TX, const float* lse_AT,
+                          models::ConstTypedPtr d_context_TX,
+                          models::TypedPtr d_qkv_TX) override;
   void decode_attention(const models::DecodeAttention& what,
                         const models::DecodeTokens& tokens,
-                        models::KvCache& cache, float* qkv_RX,
-                        float* context_RX) override;
-  void mlp_unit(const models::MlpShape& shape, const float* in,
-                float* act) override;
-  void mlp_unit_backward(const models::MlpShape& shape, float* in,
-                         float* d_act) override;
+                        models::KvCache& cache, models::TypedPtr qkv_RX,
+                        models::TypedPtr context_RX) override;
+  void mlp_unit(const models::MlpShape& shape, models::ConstTypedPtr in,
+                models::TypedPtr act) override;
+  void mlp_unit_backward(const models::MlpShape& shape, models::TypedPtr in,
+                         models::TypedPtr d_act) override;
 
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const models::KeptIds& kept, float* logits_RV) override;
@@ -115,11 +120,11 @@ public:
                       const float* logits_RV, float* values_RK,
                       std::int32_t* ids_RK) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
-                   const float* hidden_TH, std::int64_t rows,
+                   models::ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;
   void scalar_rows_backward(const float* weight_H, std::int64_t width,
-                            const float* hidden_TH, std::int64_t rows,
-                            const float* d_out_T, float* d_hidden_TH,
+                            models::ConstTypedPtr hidden_TH, std::int64_t rows,
+                            const float* d_out_T, models::TypedPtr d_hidden_TH,
                             float* d_weight_H) override;
 
   double sum_of_squares(const float* grad,

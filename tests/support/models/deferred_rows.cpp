@@ -17,35 +17,35 @@ std::vector<T> row_table(std::span<const T> values) {
 
 } // namespace
 
-void DeferredBackend::gather_rows(const RowList& list, const float* from,
-                                  float* to) {
+void DeferredBackend::gather_rows(const RowList& list, ConstTypedPtr from,
+                                  TypedPtr to) {
   later_with_tables([=, this, rows = row_table(list.rows)] {
     inner_.gather_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
-void DeferredBackend::add_rows(const RowList& list, const float* from,
-                               float* to) {
+void DeferredBackend::add_rows(const RowList& list, ConstTypedPtr from,
+                               TypedPtr to) {
   later_with_tables([=, this, rows = row_table(list.rows)] {
     inner_.add_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
-void DeferredBackend::scatter_rows(const RowList& list, const float* from,
-                                   float* to) {
+void DeferredBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
+                                   TypedPtr to) {
   later_with_tables(
     [=, this, rows = row_table(list.rows), weights = row_table(list.weights)] {
       inner_.scatter_rows({rows, list.width, list.factor, weights}, from, to);
     });
 }
 
-void DeferredBackend::row_dots(const WholeRows& shape, const float* a,
-                               const float* b, float* dots_R) {
+void DeferredBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
+                               ConstTypedPtr b, float* dots_R) {
   later([=, this] { inner_.row_dots(shape, a, b, dots_R); });
 }
 
 void DeferredBackend::scale_rows(std::span<const float> weights_R,
-                                 std::int64_t width, float* x) {
+                                 std::int64_t width, TypedPtr x) {
   later_with_tables([=, this, weights = row_table(weights_R)] {
     inner_.scale_rows(weights, width, x);
   });
