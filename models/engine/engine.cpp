@@ -113,9 +113,9 @@ void Engine::Impl::views_moved() {
     grads = views(Plane::grad);
 }
 
-float* Engine::Impl::run_forward(const PackedTokens& batch,
-                                 const RunContext& context, Workspace& memory,
-                                 Saved* saved) {
+TypedPtr Engine::Impl::run_forward(const PackedTokens& batch,
+                                   const RunContext& context, Workspace& memory,
+                                   Saved* saved) {
   const auto last = std::ranges::max_element(batch.positions_T);
   rope.grow(last == batch.positions_T.end() ? 0 : *last + 1);
   return forward(model, batch, context, memory, saved);
@@ -136,7 +136,7 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
           &backend};
 }
 
-net::HostRead Engine::Impl::scalar_outputs(const float* hidden_TH,
+net::HostRead Engine::Impl::scalar_outputs(ConstTypedPtr hidden_TH,
                                            std::int64_t rows,
                                            Workspace& memory) const {
   float* out_T = memory.take(rows);

@@ -50,8 +50,8 @@ struct Engine::Impl {
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Returns the final hidden states of these sequences; checks lengths and
   /// grows rope.
-  float* run_forward(const PackedTokens& batch, const RunContext& context,
-                     Workspace& memory, Saved* saved);
+  TypedPtr run_forward(const PackedTokens& batch, const RunContext& context,
+                       Workspace& memory, Saved* saved);
   /// Returns the workspace of the i-th micro-batch in flight.
   Workspace& workspace_of(std::size_t i) {
     return workspaces.of(i, backend.memory());
@@ -60,7 +60,7 @@ struct Engine::Impl {
                                  const RunContext& context) const;
   /// Returns the scalar head's outputs [rows] for `hidden_TH`, readable by the
   /// host.
-  net::HostRead scalar_outputs(const float* hidden_TH, std::int64_t rows,
+  net::HostRead scalar_outputs(ConstTypedPtr hidden_TH, std::int64_t rows,
                                Workspace& memory) const;
   /// Copies host numbers to the device and returns their address there.
   const float* written(const std::vector<float>& values,

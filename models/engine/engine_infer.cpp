@@ -45,7 +45,7 @@ ColumnReaders infer_masks(const net::Rows& rows, const std::string& prefix) {
 struct InferBatch {
   PackedSequences sequences;
   std::vector<std::size_t> rows;
-  const float* hidden_TH = nullptr;
+  ConstTypedPtr hidden_TH;
 };
 
 // The sequences of an inference.
@@ -89,7 +89,7 @@ void infer_sequences(Engine::Impl& impl, const InferInput& input,
     impl.sync->another_pass(/*own=*/true);
     batch.hidden_TH = impl.run_forward(batch.sequences.tokens, context,
                                        impl.workspace_of(0), nullptr);
-    if (batch.hidden_TH != nullptr) // on the last stage only
+    if (batch.hidden_TH) // on the last stage only
       consume(batch);
   }
 }

@@ -234,7 +234,7 @@ private:
     m.hidden_TH
       = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
     add_expert_metrics(m.saved, m.sequences, impl_.shape.experts, sums);
-    if (m.hidden_TH == nullptr)
+    if (!m.hidden_TH)
       return m; // the last stage has the loss
     m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);
     expose(m);
@@ -262,7 +262,7 @@ private:
     const trace::Span span(
       context_.track, name, context_.step.value,
       static_cast<std::uint64_t>(m.sequences.num_tokens()));
-    float* d_hidden_TH = nullptr;
+    TypedPtr d_hidden_TH;
     impl_.model.gate->before_backward(impl_.part.whole.num_layers);
     if (m.loss.defined()) {
       m.loss.backward();

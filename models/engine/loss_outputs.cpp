@@ -138,10 +138,10 @@ void LossOutputs::expose_scalars(TrainMicroBatch& m) const {
     m.batch.scores_N = scores_N.set_requires_grad(true);
 }
 
-float* LossOutputs::gradient(TrainMicroBatch& m) const {
+TypedPtr LossOutputs::gradient(TrainMicroBatch& m) const {
   const std::int64_t floats
     = hidden_floats(impl_.model, m.sequences.tokens, context_);
-  float* d_hidden_TH = m.workspace->take(floats);
+  const TypedPtr d_hidden_TH = m.workspace->take(floats, m.hidden_TH.type());
   impl_.backend.fill(d_hidden_TH, floats, 0.0F);
   const TrainBatch& read = m.batch;
   if (read.logprobs_T.defined() || read.entropy_T.defined()
@@ -153,7 +153,7 @@ float* LossOutputs::gradient(TrainMicroBatch& m) const {
 }
 
 void LossOutputs::gradient_of_tokens(TrainMicroBatch& m,
-                                     float* d_hidden_TH) const {
+                                     TypedPtr d_hidden_TH) const {
   const auto gather = [&](const at::Tensor& leaf_T) -> const float* {
     const at::Tensor d_L = outputs_gradient(leaf_T);
     return d_L.defined()
@@ -176,7 +176,7 @@ void LossOutputs::gradient_of_tokens(TrainMicroBatch& m,
 }
 
 void LossOutputs::gradient_of_scalars(TrainMicroBatch& m,
-                                      float* d_hidden_TH) const {
+                                      TypedPtr d_hidden_TH) const {
   const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
   const std::int64_t tokens = m.sequences.tokens.num_tokens();
   std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);

@@ -26,7 +26,7 @@ struct TrainMicroBatch {
   WantedTokens wanted;
   TokenStatistics found;
   Saved saved;
-  float* hidden_TH = nullptr;
+  TypedPtr hidden_TH;
   TrainBatch batch;
   at::Tensor loss;
   Workspace* workspace = nullptr;
@@ -47,14 +47,14 @@ public:
   void expose(TrainMicroBatch& m, const KeptReader* kept) const;
   /// Returns d hidden [T, H] in the workspace, from the leaves' gradients; adds
   /// to the gradient of the head.
-  float* gradient(TrainMicroBatch& m) const;
+  TypedPtr gradient(TrainMicroBatch& m) const;
 
 private:
   void expose_tokens(TrainMicroBatch& m, const KeptReader* kept) const;
   void check_picked(TrainMicroBatch& m) const;
   void expose_scalars(TrainMicroBatch& m) const;
-  void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) const;
-  void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) const;
+  void gradient_of_tokens(TrainMicroBatch& m, TypedPtr d_hidden_TH) const;
+  void gradient_of_scalars(TrainMicroBatch& m, TypedPtr d_hidden_TH) const;
 
   Engine::Impl& impl_;
   const LossEntry& loss_;

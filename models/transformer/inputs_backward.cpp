@@ -7,7 +7,7 @@ namespace {
 // gives the padding row no gradient, like `torch.nn.Embedding` with
 // `padding_idx`; the contribution of a tied head to that row stays.
 void embedding_backward(const Transformer& model, const PackedTokens& batch,
-                        const float* dx_TH, const Weights& grads) {
+                        ConstTypedPtr dx_TH, const Weights& grads) {
   if (!grads.embedding.defined())
     return; // frozen
   const std::int64_t known = grads.embedding.size(0);
@@ -25,7 +25,7 @@ void embedding_backward(const Transformer& model, const PackedTokens& batch,
 
 // Learned positions are on every tp rank; the first one counts them.
 void positions_backward(const Transformer& model, const PackedTokens& batch,
-                        const float* dx_TH, const at::Tensor& d_positions) {
+                        ConstTypedPtr dx_TH, const at::Tensor& d_positions) {
   if (!d_positions.defined())
     return;
   const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
@@ -37,7 +37,7 @@ void positions_backward(const Transformer& model, const PackedTokens& batch,
 } // namespace
 
 void inputs_backward(const Transformer& model, const PackedTokens& batch,
-                     const TensorPeers& peers, const float* dx_TH,
+                     const TensorPeers& peers, ConstTypedPtr dx_TH,
                      const Weights& grads) {
   model.gate->before_backward(-1);
   embedding_backward(model, batch, dx_TH, grads);

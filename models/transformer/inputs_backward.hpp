@@ -10,7 +10,7 @@ namespace troupe::models {
 /// Adds to `grads` what the gradient `dx_TH` of the first layer's input gives
 /// the embedding and the positions. `dx_TH` has all of the batch's tokens.
 void inputs_backward(const Transformer& model, const PackedTokens& batch,
-                     const TensorPeers& peers, const float* dx_TH,
+                     const TensorPeers& peers, ConstTypedPtr dx_TH,
                      const Weights& grads);
 
 } // namespace troupe::models

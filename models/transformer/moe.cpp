@@ -10,7 +10,7 @@ namespace troupe::models {
 namespace {
 
 void moe_gate_up(const MoeShape& shape, const ExpertWeights& w,
-                 std::int64_t num_rows, const float* x, float* out) {
+                 std::int64_t num_rows, ConstTypedPtr x, TypedPtr out) {
   const ProductRows rows{num_rows, shape.operands};
   const std::int64_t hidden = shape.hidden;
   const std::int64_t width = shape.unit.width;
@@ -26,8 +26,8 @@ struct ExpertInputs {
   const std::vector<ExpertWeights>& experts;
   const Routing& routing;
   std::int64_t first = 0; ///< index of the first expert in the routing
-  const float* x = nullptr;
-  float* gate_up = nullptr;
+  ConstTypedPtr x;
+  TypedPtr gate_up;
 };
 
 std::int64_t most_rows(const std::vector<ExpertSlots>& slots) {
@@ -52,8 +52,8 @@ struct ExpertBackward {
 
   /// Computes dx [n, H] from dy [n, H] and x [n, H], gathered; consumes gate_up
   /// [n, 2I]; d_act and act have room for [n, I].
-  void run(float* dy, const float* x, float* gate_up, float* d_act, float* act,
-           float* dx) const {
+  void run(TypedPtr dy, ConstTypedPtr x, TypedPtr gate_up, TypedPtr d_act,
+           TypedPtr act, TypedPtr dx) const {
     const std::int64_t h = shape.hidden;
     const std::int64_t width = shape.unit.width;
     const std::int64_t rows = slots.rows;
@@ -78,13 +78,13 @@ struct ExpertBackward {
 } // namespace
 
 void moe_gather(Backend& backend, const RoutedSlots& slots, std::int64_t width,
-                const float* x, float* out) {
+                ConstTypedPtr x, TypedPtr out) {
   const auto rows = slots.tokens();
   backend.gather_rows({rows, width}, x, out);
 }
 
 void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
-                 SlotWeights weights, const float* from, float* out) {
+                 SlotWeights weights, ConstTypedPtr from, TypedPtr out) {
   const auto rows = slots.tokens();
   RowList list{rows, width};
   if (weights == SlotWeights::applied)
@@ -95,19 +95,19 @@ void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
 namespace {
 
 /// Adds weight * expert(x) of each slot to out[token].
-void run_experts(const MoeShape& shape, const ExpertInputs& in, float* out,
+void run_experts(const MoeShape& shape, const ExpertInputs& in, TypedPtr out,
                  Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
   const auto all = in.routing.slots_of(in.first, in.experts.size());
   const std::int64_t most = most_rows(all);
   const Workspace::Mark mark = workspace.mark();
-  float* rows_x = workspace.take(most * h);
-  float* rows_y = workspace.take(most * h);
-  float* act = workspace.take(most * width);
+  const TypedPtr rows_x = workspace.take(most * h, shape.storage);
+  const TypedPtr rows_y = workspace.take(most * h, shape.storage);
+  const TypedPtr act = workspace.take(most * width, shape.storage);
   for (const ExpertSlots& slots : all) {
     const ExpertWeights& w = in.experts[slots.index];
-    float* gate_up = in.gate_up + slots.before * 2 * width;
+    const TypedPtr gate_up = in.gate_up + slots.before * 2 * width;
     moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
                rows_x);
     moe_gate_up(shape, w, slots.rows, rows_x, gate_up);
@@ -126,18 +126,18 @@ void run_experts(const MoeShape& shape, const ExpertInputs& in, float* out,
 /// experts' slots.
 void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
                           const std::vector<ExpertWeights>& grads,
-                          const float* dy, float* d_weight_S, float* dx,
+                          ConstTypedPtr dy, float* d_weight_S, TypedPtr dx,
                           Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
   const auto all = in.routing.slots_of(in.first, in.experts.size());
   const std::int64_t most = most_rows(all);
   const Workspace::Mark mark = workspace.mark();
-  float* rows_x = workspace.take(most * h);
-  float* rows_dy = workspace.take(most * h);
-  float* rows_dx = workspace.take(most * h);
-  float* d_act = workspace.take(most * width);
-  float* act = workspace.take(most * width);
+  const TypedPtr rows_x = workspace.take(most * h, shape.storage);
+  const TypedPtr rows_dy = workspace.take(most * h, shape.storage);
+  const TypedPtr rows_dx = workspace.take(most * h, shape.storage);
+  const TypedPtr d_act = workspace.take(most * width, shape.storage);
+  const TypedPtr act = workspace.take(most * width, shape.storage);
   for (const ExpertSlots& slots : all) {
     moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
                rows_x);
@@ -156,35 +156,68 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
   workspace.rewind(mark);
 }
 
-/// Exchanges rows of the device between the ranks' hosts.
-void send_rows(const MoeShape& shape, const ExpertRows& rows,
-               std::int64_t width, const float* from, float* to) {
-  const auto mine = shape.backend->read(from, rows.num_out() * width);
-  const auto others = shape.backend->change(to, rows.num_in() * width,
-                                            net::OldContent::ignored);
-  send_rows(shape.peers, rows, width, mine.floats(), others.floats());
-  others.put_back();
+/// Returns numbers of the device in fp32, for the host.
+const float* in_fp32(Backend& backend, ConstTypedPtr x, std::int64_t count,
+                     Workspace& workspace) {
+  if (x.type() == DType::f32)
+    return x.floats();
+  float* wide = workspace.take(count);
+  backend.copy(x, wide, count);
+  return wide;
 }
 
+using Exchange = void (*)(const ExpertPeers& peers, const ExpertRows& rows,
+                          std::int64_t width, const float* from, float* to);
+
+/// Exchanges rows of the device, [count_from, width] to [count_to, width],
+/// between the ranks' hosts, in fp32.
+void exchange(const MoeShape& shape, Exchange how, const ExpertRows& rows,
+              WholeRows from_shape, ConstTypedPtr from, std::int64_t count_to,
+              TypedPtr to, Workspace& workspace) {
+  const std::int64_t width = from_shape.width;
+  const Workspace::Mark mark = workspace.mark();
+  Backend& backend = *shape.backend;
+  const std::int64_t count = from_shape.rows * width;
+  const auto sent
+    = backend.read(in_fp32(backend, from, count, workspace), count);
+  float* wide
+    = to.type() == DType::f32 ? to.floats() : workspace.take(count_to * width);
+  const auto received
+    = backend.change(wide, count_to * width, net::OldContent::ignored);
+  how(shape.peers, rows, width, sent.floats(), received.floats());
+  received.put_back();
+  if (to.type() != DType::f32)
+    backend.copy(wide, to, count_to * width);
+  workspace.rewind(mark);
+}
+
+/// Sends the rows of tokens to the experts.
+void send_rows(const MoeShape& shape, const ExpertRows& rows,
+               std::int64_t width, ConstTypedPtr from, TypedPtr to,
+               Workspace& workspace) {
+  exchange(shape, models::send_rows, rows, {rows.num_out(), width}, from,
+           rows.num_in(), to, workspace);
+}
+
+/// Returns the rows of experts to the tokens.
 void return_rows(const MoeShape& shape, const ExpertRows& rows,
-                 std::int64_t width, const float* from, float* to) {
-  const auto others = shape.backend->read(from, rows.num_in() * width);
-  const auto mine = shape.backend->change(to, rows.num_out() * width,
-                                          net::OldContent::ignored);
-  return_rows(shape.peers, rows, width, others.floats(), mine.floats());
-  mine.put_back();
+                 std::int64_t width, ConstTypedPtr from, TypedPtr to,
+                 Workspace& workspace) {
+  exchange(shape, models::return_rows, rows, {rows.num_in(), width}, from,
+           rows.num_out(), to, workspace);
 }
 
 /// Gathers the rows of x [T, H] of the slots that the group computes, in the
 /// order in which they are sent.
-float* gather_out(const MoeShape& shape, const RoutedTokens& routed,
-                  const float* x_TH, Workspace& workspace) {
-  float* out = workspace.take(routed.rows.num_out() * shape.hidden);
-  float* at = out;
+TypedPtr gather_out(const MoeShape& shape, const RoutedTokens& routed,
+                    ConstTypedPtr x_TH, Workspace& workspace) {
+  const TypedPtr out
+    = workspace.take(routed.rows.num_out() * shape.hidden, shape.storage);
+  TypedPtr at = out;
   for (const ExpertRows::Run& run : routed.rows.out_D) {
     moe_gather(*shape.backend, {routed.routing, run.begin, run.rows},
                shape.hidden, x_TH, at);
-    at += run.rows * shape.hidden;
+    at = at + run.rows * shape.hidden;
   }
   return out;
 }
@@ -192,32 +225,34 @@ float* gather_out(const MoeShape& shape, const RoutedTokens& routed,
 /// Adds the rows that came back, times their weights if asked to, to
 /// out[token].
 void scatter_back(const MoeShape& shape, const RoutedTokens& routed,
-                  SlotWeights weights, const float* rows_SH, float* out_TH) {
+                  SlotWeights weights, ConstTypedPtr rows_SH, TypedPtr out_TH) {
   for (const ExpertRows::Run& run : routed.rows.out_D) {
     moe_scatter(*shape.backend, {routed.routing, run.begin, run.rows},
                 shape.hidden, weights, rows_SH, out_TH);
-    rows_SH += run.rows * shape.hidden;
+    rows_SH = rows_SH + run.rows * shape.hidden;
   }
 }
 
-float* take_zeros(Backend& backend, std::int64_t count, Workspace& workspace) {
-  float* zeros = workspace.take(count);
+TypedPtr take_zeros(Backend& backend, std::int64_t count, DType type,
+                    Workspace& workspace) {
+  const TypedPtr zeros = workspace.take(count, type);
   backend.fill(zeros, count, 0.0F);
   return zeros;
 }
 
 void exchanged_forward(const MoeShape& shape, const MoeWeights& weights,
-                       const RoutedTokens& routed, float* out_TH,
+                       const RoutedTokens& routed, TypedPtr out_TH,
                        Workspace& workspace) {
   const ExpertRows& rows = routed.rows;
   const Workspace::Mark mark = workspace.mark();
-  float* y_RH
-    = take_zeros(*shape.backend, rows.num_in() * shape.hidden, workspace);
+  const TypedPtr y_RH = take_zeros(*shape.backend, rows.num_in() * shape.hidden,
+                                   shape.storage, workspace);
   run_experts(
     shape, {weights.experts, rows.here, 0, routed.inputs_RH, routed.gate_up_RX},
     y_RH, workspace);
-  float* y_SH = workspace.take(rows.num_out() * shape.hidden);
-  return_rows(shape, rows, shape.hidden, y_RH, y_SH);
+  const TypedPtr y_SH
+    = workspace.take(rows.num_out() * shape.hidden, shape.storage);
+  return_rows(shape, rows, shape.hidden, y_RH, y_SH, workspace);
   scatter_back(shape, routed, SlotWeights::applied, y_SH, out_TH);
   workspace.rewind(mark);
 }
@@ -225,14 +260,15 @@ void exchanged_forward(const MoeShape& shape, const MoeWeights& weights,
 /// Sends the slots' weights and the gradients of their outputs to the experts;
 /// gets the gradients of weights and inputs back.
 void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
-                        const RoutedTokens& routed, const float* dy_TH,
+                        const RoutedTokens& routed, ConstTypedPtr dy_TH,
                         const MoeWeights& grads, float* d_weight_S,
-                        float* dx_TH, Workspace& workspace) {
+                        TypedPtr dx_TH, Workspace& workspace) {
   const ExpertRows& rows = routed.rows;
   const std::int64_t h = shape.hidden;
   const Workspace::Mark mark = workspace.mark();
-  float* dy_RH = workspace.take(rows.num_in() * h);
-  send_rows(shape, rows, h, gather_out(shape, routed, dy_TH, workspace), dy_RH);
+  const TypedPtr dy_RH = workspace.take(rows.num_in() * h, shape.storage);
+  send_rows(shape, rows, h, gather_out(shape, routed, dy_TH, workspace), dy_RH,
+            workspace);
   std::vector<float> out; // of the slots that are sent
   for (const ExpertRows::Run& run : rows.out_D)
     out.insert(out.end(), routed.routing.weight_S.begin() + run.begin,
@@ -243,7 +279,8 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   for (std::size_t s = 0; s < in.size(); ++s)
     here.weight_S[s] = in[static_cast<std::size_t>(here.token_S[s])];
   float* d_weight_here = workspace.take(rows.num_in());
-  float* dx_RH = take_zeros(*shape.backend, rows.num_in() * h, workspace);
+  const TypedPtr dx_RH
+    = take_zeros(*shape.backend, rows.num_in() * h, shape.storage, workspace);
   run_experts_backward(
     shape, {weights.experts, here, 0, routed.inputs_RH, routed.gate_up_RX},
     grads.experts, dy_RH, d_weight_here, dx_RH, workspace);
@@ -257,14 +294,14 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
                          static_cast<std::size_t>(run.rows) * sizeof(float));
     at += run.rows;
   }
-  float* dx_SH = workspace.take(rows.num_out() * h);
-  return_rows(shape, rows, h, dx_RH, dx_SH);
+  const TypedPtr dx_SH = workspace.take(rows.num_out() * h, shape.storage);
+  return_rows(shape, rows, h, dx_RH, dx_SH, workspace);
   scatter_back(shape, routed, SlotWeights::ignored, dx_SH, dx_TH);
   workspace.rewind(mark);
 }
 
 Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
-                  const float* x_TH, Workspace& workspace) {
+                  ConstTypedPtr x_TH, Workspace& workspace) {
   const std::int64_t tokens = shape.router.tokens;
   const std::int64_t experts = shape.router.experts;
   const Workspace::Mark mark = workspace.mark();
@@ -290,7 +327,8 @@ Routing route(Backend& backend, const RouterShape& shape, const float* logits,
 }
 
 void moe_choose(const MoeShape& shape, const MoeWeights& weights,
-                const float* x_TH, RoutedTokens& routed, Workspace& workspace) {
+                ConstTypedPtr x_TH, RoutedTokens& routed,
+                Workspace& workspace) {
   routed.routing = routed_by(shape, weights, x_TH, workspace);
   const std::int64_t columns = shape.unit.columns();
   if (!shape.peers.exist()) {
@@ -298,21 +336,24 @@ void moe_choose(const MoeShape& shape, const MoeWeights& weights,
     const std::int64_t slots
       = routed.routing.begin_E[first + weights.experts.size()]
         - routed.routing.begin_E[first];
-    routed.gate_up_RX = workspace.take(slots * columns);
+    routed.gate_up_RX = workspace.take(slots * columns, shape.storage);
     return;
   }
   routed.rows = plan_rows(shape.peers, routed.routing);
-  routed.gate_up_RX = workspace.take(routed.rows.num_in() * columns);
-  routed.inputs_RH = workspace.take(routed.rows.num_in() * shape.hidden);
+  routed.gate_up_RX
+    = workspace.take(routed.rows.num_in() * columns, shape.storage);
+  routed.inputs_RH
+    = workspace.take(routed.rows.num_in() * shape.hidden, shape.storage);
   const Workspace::Mark mark = workspace.mark();
   send_rows(shape, routed.rows, shape.hidden,
-            gather_out(shape, routed, x_TH, workspace), routed.inputs_RH);
+            gather_out(shape, routed, x_TH, workspace), routed.inputs_RH,
+            workspace);
   workspace.rewind(mark);
 }
 
 void moe_forward(const MoeShape& shape, const MoeWeights& weights,
-                 const float* x_TH, const RoutedTokens& routed, float* out_TH,
-                 Workspace& workspace) {
+                 ConstTypedPtr x_TH, const RoutedTokens& routed,
+                 TypedPtr out_TH, Workspace& workspace) {
   if (shape.peers.exist())
     return exchanged_forward(shape, weights, routed, out_TH, workspace);
   run_experts(shape,
@@ -322,8 +363,8 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
 }
 
 void moe_backward(const MoeShape& shape, const MoeWeights& weights,
-                  const float* x_TH, const RoutedTokens& routed,
-                  const float* dy_TH, const MoeWeights& grads, float* dx_TH,
+                  ConstTypedPtr x_TH, const RoutedTokens& routed,
+                  ConstTypedPtr dy_TH, const MoeWeights& grads, TypedPtr dx_TH,
                   Workspace& workspace,
                   const std::function<void(float*)>& add_router_loss) {
   const std::int64_t tokens = shape.router.tokens;
@@ -331,7 +372,8 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
   const Workspace::Mark mark = workspace.mark();
   // zero for slots of experts that other tp ranks have
   const std::int64_t slots = shape.router.slots();
-  float* d_weight_S = take_zeros(*shape.backend, slots, workspace);
+  float* d_weight_S
+    = take_zeros(*shape.backend, slots, DType::f32, workspace).floats();
   float* d_logits = workspace.take(tokens * experts);
   if (shape.peers.exist())
     exchanged_backward(shape, weights, routed, dy_TH, grads, d_weight_S, dx_TH,

@@ -49,15 +49,16 @@ struct MoeShape {
   RouterShape router;          ///< T, E, k
   MlpShape unit;               ///< one expert; its `rows` are ignored
   DType operands = DType::f32; ///< of the experts' products, not the router's
+  DType storage = DType::f32;  ///< of rows
   ExpertPeers peers;
 };
 
 /// The experts that a layer's tokens went to, and what backward needs of them.
 struct RoutedTokens {
   Routing routing;
-  ExpertRows rows;             ///< if dp ranks share experts
-  float* inputs_RH = nullptr;  ///< of the experts here; null: the layer's
-  float* gate_up_RX = nullptr; ///< [rows at the experts here, 2I]
+  ExpertRows rows;     ///< if dp ranks share experts
+  TypedPtr inputs_RH;  ///< of the experts here; null: the layer's
+  TypedPtr gate_up_RX; ///< [rows at the experts here, 2I]
 };
 
 /// Slots [begin, begin + rows) of a routing, which outlives this.
@@ -78,12 +79,12 @@ struct RoutedSlots {
 };
 /// Gathers rows of x [T, W] of the slots into out [rows, W].
 void moe_gather(Backend& backend, const RoutedSlots& slots, std::int64_t width,
-                const float* x, float* out);
+                ConstTypedPtr x, TypedPtr out);
 
 enum class SlotWeights : std::uint8_t { applied, ignored };
 /// Adds each slot's row to out[token].
 void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
-                 SlotWeights weights, const float* from, float* out);
+                 SlotWeights weights, ConstTypedPtr from, TypedPtr out);
 
 /// Chooses experts by logits [T, E] of the device, on the host.
 Routing route(Backend& backend, const RouterShape& shape, const float* logits,
@@ -92,20 +93,20 @@ Routing route(Backend& backend, const RouterShape& shape, const float* logits,
 /// Chooses the experts of each token, and brings their inputs to them. Memory
 /// of what the result keeps is taken from `workspace`.
 void moe_choose(const MoeShape& shape, const MoeWeights& weights,
-                const float* x_TH, RoutedTokens& routed, Workspace& workspace);
+                ConstTypedPtr x_TH, RoutedTokens& routed, Workspace& workspace);
 
 /// Adds the sum over a token's experts, those of this tp rank, of weight *
 /// expert(x) to out[T, H].
 void moe_forward(const MoeShape& shape, const MoeWeights& weights,
-                 const float* x_TH, const RoutedTokens& routed, float* out_TH,
-                 Workspace& workspace);
+                 ConstTypedPtr x_TH, const RoutedTokens& routed,
+                 TypedPtr out_TH, Workspace& workspace);
 
 /// Adds to `grads` and to dx[T, H], given the gradient of the sum; consumes
 /// `routed.gate_up_RX`. `add_router_loss(d_logits_TE)`, if any, adds the
 /// gradient of a loss of the router's own.
 void moe_backward(const MoeShape& shape, const MoeWeights& weights,
-                  const float* x_TH, const RoutedTokens& routed,
-                  const float* dy_TH, const MoeWeights& grads, float* dx_TH,
+                  ConstTypedPtr x_TH, const RoutedTokens& routed,
+                  ConstTypedPtr dy_TH, const MoeWeights& grads, TypedPtr dx_TH,
                   Workspace& workspace,
                   const std::function<void(float*)>& add_router_loss = {});
 

@@ -39,7 +39,8 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
           peers.own(batch.num_tokens()),
           peers.split() ? gathered / peers.size() : gathered,
           gathered,
-          model.weights.operands};
+          model.weights.operands,
+          model.backend->storage(model.weights.operands)};
 }
 
 double stated_score_scale(const ModelShape& shape) {
@@ -95,8 +96,13 @@ MoeShape moe_shape(const Transformer& model, const MoeWeights& experts,
                            .rule = shape.experts.router,
                            .replayed = replayed,
                            .keeps_scores = batch.balance_weight > 0};
-  return {model.backend, z.hidden,   router,
-          unit,          z.operands, expert_peers(experts, peers)};
+  return {model.backend,
+          z.hidden,
+          router,
+          unit,
+          z.operands,
+          z.storage,
+          expert_peers(experts, peers)};
 }
 
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
@@ -157,20 +163,22 @@ AdapterMath adapter_math(const Transformer& model, const Sizes& z,
   return {*model.backend, z.rows(), model.weights.adapter_scale, workspace};
 }
 
-void send(Backend& backend, net::Channel& to, const float* x,
-          std::int64_t floats, const char* name) {
-  if (floats == 0)
+void send(Backend& backend, net::Channel& to, ConstTypedPtr x,
+          std::int64_t count, const char* name) {
+  if (count == 0)
     return;
   backend.wait();
-  to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+  to.send(x.data(), static_cast<std::size_t>(count) * size_bytes(x.type()),
+          name);
 }
 
-void receive(Backend& backend, net::Channel& from, float* x,
-             std::int64_t floats, const char* name) {
-  if (floats == 0)
+void receive(Backend& backend, net::Channel& from, TypedPtr x,
+             std::int64_t count, const char* name) {
+  if (count == 0)
     return;
   backend.wait();
-  from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+  from.receive(x.data(), static_cast<std::size_t>(count) * size_bytes(x.type()),
+               name);
 }
 
 } // namespace troupe::models::stack

@@ -22,7 +22,7 @@ namespace troupe::models::stack {
 /// Returns the factor of the scores that a model states; 0: 1 / sqrt(D).
 double stated_score_scale(const ModelShape& shape);
 
-/// Widths of a batch's buffers, in floats per token.
+/// Widths of a batch's buffers, in elements per token.
 struct Sizes {
   std::int64_t tokens = 0;  ///< T
   std::int64_t hidden = 0;  ///< H
@@ -34,9 +34,10 @@ struct Sizes {
   float eps = 0;
   NormKind norm = NormKind::rms;
   TokenRange own;              ///< rows of the stream on this rank
-  std::int64_t stream = 0;     ///< floats of this rank's stream buffer
-  std::int64_t gathered = 0;   ///< floats of the whole stream's buffer
+  std::int64_t stream = 0;     ///< elements of this rank's stream buffer
+  std::int64_t gathered = 0;   ///< elements of the whole stream's buffer
   DType operands = DType::f32; ///< of products
+  DType storage = DType::f32;  ///< of activations
 
   /// Returns the shape of a layer's MLP for all tokens.
   MlpShape unit(const LayerWeights& w) const {
@@ -71,7 +72,7 @@ std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
                                const Sizes& z);
 
 /// Returns the stream that the MLP reads.
-inline const float* mlp_input(const ModelShape& shape, const LayerSaved& s) {
+inline TypedPtr mlp_input(const ModelShape& shape, const LayerSaved& s) {
   return shape.parallel_residual ? s.input_TH : s.middle_TH;
 }
 
@@ -99,12 +100,12 @@ std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
 AdapterMath adapter_math(const Transformer& model, const Sizes& z,
                          Workspace& workspace);
 
-/// Sends the stream's [floats], if any, to a pipeline neighbour after waiting
-/// for the device, whose memory the channel takes; `receive` is its
+/// Sends `count` numbers of the stream, if any, to a pipeline neighbour after
+/// waiting for the device, whose memory the channel takes; `receive` is its
 /// counterpart.
-void send(Backend& backend, net::Channel& to, const float* x,
-          std::int64_t floats, const char* name);
-void receive(Backend& backend, net::Channel& from, float* x,
-             std::int64_t floats, const char* name);
+void send(Backend& backend, net::Channel& to, ConstTypedPtr x,
+          std::int64_t count, const char* name);
+void receive(Backend& backend, net::Channel& from, TypedPtr x,
+             std::int64_t count, const char* name);
 
 } // namespace troupe::models::stack

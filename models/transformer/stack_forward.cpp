@@ -4,8 +4,8 @@
 
 namespace troupe::models::stack {
 
-const float* StackForward::normed(const float* x_TH, const Norm& by,
-                                  float* rstd_T) const {
+ConstTypedPtr StackForward::normed(ConstTypedPtr x_TH, const Norm& by,
+                                   float* rstd_T) const {
   if (!by.defined())
     return peers.gather(x_TH, scratch.wide_TH, z.tokens, z.hidden,
                         "gather tokens");
@@ -19,10 +19,10 @@ template <class Part>
 void StackForward::add(const Branch& branch, const Part& product) const {
   const ModelShape& shape = model.shape;
   const bool plain = !shape.changes_branches();
-  float* whole = branch.out_TH;
+  TypedPtr whole = branch.out_TH;
   if (!plain)
     whole = branch.behind.defined() ? branch.kept_TH : scratch.norm_TH;
-  float* partial = whole;
+  TypedPtr partial = whole;
   if (peers.split()) {
     partial = scratch.wide_TH;
     model.backend->fill(partial, z.gathered, 0.0F);
@@ -49,13 +49,13 @@ void StackForward::add(const Branch& branch, const Part& product) const {
 
 void StackForward::add_product(const Branch& branch, ConstRowsView x,
                                const Product& product) const {
-  add(branch, [&](float* target, bool accumulate) {
+  add(branch, [&](TypedPtr target, bool accumulate) {
     end_product(x, product, target, accumulate);
   });
 }
 
 void StackForward::end_product(ConstRowsView x, const Product& product,
-                               float* out_TH, bool accumulate) const {
+                               TypedPtr out_TH, bool accumulate) const {
   linear(*model.backend, z.rows(), x, product.weight,
          peers.first() ? product.bias : at::Tensor{}, {out_TH, z.hidden},
          accumulate);
@@ -80,7 +80,7 @@ void StackForward::norm_heads(const LayerWeights& w,
   if (model.shape.qk_norm == QkNormScope::all_heads) {
     float* sums = workspace.take(2 * z.tokens);
     for (std::size_t i = 0; i < norms.size(); ++i) {
-      const float* x = s.qkv_TX + norms[i].column;
+      const ConstTypedPtr x = s.qkv_TX + norms[i].column;
       float* squares_T = sums + static_cast<std::int64_t>(i) * z.tokens;
       model.backend->head_sums(norms[i].shape, {x, x, z.qkv, z.qkv}, nullptr,
                                squares_T);
@@ -97,7 +97,7 @@ void StackForward::norm_heads(const LayerWeights& w,
 
 void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   const ModelShape& shape = model.shape;
-  const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
+  ConstTypedPtr normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
   for (const Piece& p : qkv_pieces(w, z))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.qkv_TX + p.column, z.qkv});
@@ -117,7 +117,7 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
 
 void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
   attend(w, s);
-  const float* normed_TH
+  ConstTypedPtr normed_TH
     = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
   if (w.has_experts())
     choose_experts(w, s, normed_TH);
@@ -132,13 +132,13 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
 }
 
 void StackForward::choose_experts(const LayerWeights& w, const LayerSaved& s,
-                                  const float* normed_TH) const {
+                                  ConstTypedPtr normed_TH) const {
   moe_choose(moe_shape(model, w.moe, batch, z, peers), w.moe, normed_TH,
              *s.experts, workspace);
 }
 
-const float* StackForward::normed_before(const float* x_TH,
-                                         const Norm& by) const {
+ConstTypedPtr StackForward::normed_before(ConstTypedPtr x_TH,
+                                          const Norm& by) const {
   if (peers.split())
     return scratch.wide_TH;
   return by.defined() ? scratch.norm_TH : x_TH;
@@ -146,15 +146,15 @@ const float* StackForward::normed_before(const float* x_TH,
 
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
                            const Branch& branch) const {
-  const float* normed_TH
+  ConstTypedPtr normed_TH
     = normed_before(mlp_input(model.shape, s), w.post_norm);
   const bool scales = model.shape.multipliers.residual != 1;
   if (peers.split() || scales) { // the sum overwrites these rows
-    float* kept_TH = workspace.take(z.gathered);
+    const TypedPtr kept_TH = workspace.take(z.gathered, z.storage);
     model.backend->copy(normed_TH, kept_TH, z.tokens * z.hidden);
     normed_TH = kept_TH;
   }
-  add(branch, [&](float* target, bool accumulate) {
+  add(branch, [&](TypedPtr target, bool accumulate) {
     if (w.has_mlp()) {
       const MlpShape unit = z.unit(w);
       model.backend->mlp_unit(unit, s.gate_up_TX, scratch.act_TI);
@@ -169,7 +169,7 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
 }
 
 void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
-                          float* out_TH) const {
+                          TypedPtr out_TH) const {
   const Branch branch{w.behind_mlp, s.behind2_TH, s.rstd4_T, s.middle_TH,
                       out_TH};
   if (w.has_experts()) {
@@ -189,12 +189,12 @@ void StackForward::again(const LayerWeights& w, const LayerSaved& s) const {
   if (!w.has_experts() && !w.behind_mlp.defined())
     return;
   const Workspace::Mark mark = workspace.mark();
-  finish(w, s, workspace.take(z.stream));
+  finish(w, s, workspace.take(z.stream, z.storage));
   workspace.rewind(mark);
 }
 
 void StackForward::layer(const LayerWeights& w, const LayerSaved& s,
-                         float* out_TH) const {
+                         TypedPtr out_TH) const {
   inner(w, s);
   finish(w, s, out_TH);
 }

@@ -1,6 +1,7 @@
 #include "models/transformer/transformer.hpp"
 
 #include "config/base/error.hpp"
+#include "models/kernels/typed_tensor.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/stack_forward.hpp"
 
@@ -29,32 +30,36 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
                         std::int64_t mlp_room, Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
-  s.qkv_TX = workspace.take(z.tokens * z.qkv);
+  s.qkv_TX = workspace.take(z.tokens * z.qkv, z.storage);
   s.lse_AT = workspace.take(z.tokens * z.heads);
-  s.context_TX = workspace.take(z.tokens * z.context);
-  s.middle_TH = workspace.take(z.stream);
+  s.context_TX = workspace.take(z.tokens * z.context, z.storage);
+  s.middle_TH = workspace.take(z.stream, z.storage);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX = workspace.take(z.tokens * mlp_room);
+  s.gate_up_TX = workspace.take(z.tokens * mlp_room, z.storage);
   if (shape.qk_norm != QkNormScope::none)
-    s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
+    s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv), z.storage);
   if (shape.norms_outputs()) {
-    s.behind1_TH = workspace.take(z.stream);
+    s.behind1_TH = workspace.take(z.stream, z.storage);
     s.rstd3_T = workspace.take(z.own.count);
-    s.behind2_TH = workspace.take(z.stream);
+    s.behind2_TH = workspace.take(z.stream, z.storage);
     s.rstd4_T = workspace.take(z.own.count);
   }
   return s;
 }
 
-void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
+void keep_probe(std::vector<std::vector<float>>* probe, ConstTypedPtr x_TH,
                 const stack::StackForward& run) {
   if (probe == nullptr)
     return;
-  const float* whole_TH = run.peers.gather(
+  const ConstTypedPtr whole_TH = run.peers.gather(
     x_TH, run.scratch.wide_TH, run.z.tokens, run.z.hidden, "gather tokens");
   const std::int64_t count = run.z.tokens * run.z.hidden;
-  const auto seen = run.model.backend->read(whole_TH, count);
+  const Workspace::Mark mark = run.workspace.mark();
+  float* floats_TH = run.workspace.take(count);
+  run.model.backend->copy(whole_TH, floats_TH, count);
+  const auto seen = run.model.backend->read(floats_TH, count);
   probe->emplace_back(seen.floats(), seen.floats() + count);
+  run.workspace.rewind(mark);
 }
 
 } // namespace
@@ -86,7 +91,7 @@ std::vector<std::int64_t> PackedTokens::copies_T() const {
 }
 
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
-           float* out_TH) {
+           TypedPtr out_TH) {
   const std::int64_t known = model.weights.embedding.size(0);
   std::vector<std::int64_t> rows_T;
   rows_T.reserve(ids_T.size());
@@ -102,7 +107,7 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
   }
   model.backend->gather_rows(
     {rows_T, model.shape.hidden_size, embedding_scale(model.shape)},
-    model.weights.embedding.const_data_ptr<float>(), out_TH);
+    numbers_of(model.weights.embedding), out_TH);
 }
 
 float embedding_scale(const ModelShape& shape) {
@@ -115,7 +120,7 @@ namespace {
 
 // Adds the rows of learned positions, which exist on every tp rank.
 void add_positions(const Transformer& model, const PackedTokens& batch,
-                   const TensorPeers& peers, float* x_TH) {
+                   const TensorPeers& peers, TypedPtr x_TH) {
   const at::Tensor& table = model.weights.positions;
   if (!table.defined() || !peers.first())
     return;
@@ -128,8 +133,8 @@ void add_positions(const Transformer& model, const PackedTokens& batch,
                                  ""});
   const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
                                          batch.positions_T.end());
-  model.backend->add_rows({rows_T, model.shape.hidden_size},
-                          table.const_data_ptr<float>(), x_TH);
+  model.backend->add_rows({rows_T, model.shape.hidden_size}, numbers_of(table),
+                          x_TH);
 }
 
 // Returns where a layer records the experts that it chose.
@@ -140,15 +145,16 @@ RoutedTokens* routed_of(Saved* saved, RoutedTokens& unsaved) {
 }
 
 // Computes the norm of the last layer's stream x, gathered over the tp group.
-void final_norm(const stack::StackForward& run, float* x_TH, Saved* saved,
-                float* hidden_TH) {
+void final_norm(const stack::StackForward& run, TypedPtr x_TH, Saved* saved,
+                TypedPtr hidden_TH) {
   float* rstd_T = nullptr;
   if (saved != nullptr) {
     rstd_T = run.workspace.take(run.z.own.count);
     saved->last_TH = x_TH;
     saved->rstd_T = rstd_T;
   }
-  float* normed_TH = run.peers.split() ? run.scratch.norm_TH : hidden_TH;
+  const TypedPtr normed_TH
+    = run.peers.split() ? run.scratch.norm_TH : hidden_TH;
   run.model.backend->norm(run.z.norm_shape(), x_TH,
                           run.model.weights.final_norm.weights(), normed_TH,
                           rstd_T);
@@ -165,20 +171,22 @@ std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
          * model.shape.hidden_size;
 }
 
-float* forward(const Transformer& model, const PackedTokens& batch,
-               const RunContext& context, Workspace& workspace, Saved* saved,
-               std::vector<std::vector<float>>* probe) {
+TypedPtr forward(const Transformer& model, const PackedTokens& batch,
+                 const RunContext& context, Workspace& workspace, Saved* saved,
+                 std::vector<std::vector<float>>* probe) {
   const TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
-  float* hidden = workspace.take(z.gathered);
-  float* x = workspace.take(z.stream);
-  float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
+  const TypedPtr hidden = workspace.take(z.gathered, z.storage);
+  TypedPtr x = workspace.take(z.stream, z.storage);
+  const TypedPtr wide
+    = peers.split() ? workspace.take(z.gathered, z.storage) : TypedPtr{};
   const stack::LayerScratch scratch{
-    workspace.take(z.stream), workspace.take(z.tokens * z.widest.width), wide};
+    workspace.take(z.stream, z.storage),
+    workspace.take(z.tokens * z.widest.width, z.storage), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
     model.gate->before_forward(-1);
-    float* rows = peers.split() ? wide : x;
+    const TypedPtr rows = peers.split() ? wide : x;
     embed(model, batch.ids_T, rows);
     add_positions(model, batch, peers, rows);
     peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
@@ -204,7 +212,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     memory.input_TH = x;
     memory.experts = routed_of(saved, routed);
     if (saved != nullptr) {
-      x = workspace.take(z.stream);
+      x = workspace.take(z.stream, z.storage);
       saved->layers.push_back(memory);
     }
     const Workspace::Mark mark = workspace.mark();
@@ -216,7 +224,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   if (!context.groups.last_stage()) {
     stack::send(*model.backend, *context.groups.next, x, z.stream,
                 "activations");
-    return nullptr;
+    return {};
   }
   model.gate->before_forward(number);
   final_norm(run, x, saved, hidden);

@@ -5,7 +5,8 @@
 // checks a family's name.
 //
 // Shapes: T packed tokens, N sequences, H hidden, V vocabulary, A heads, G
-// key-value heads, D head dim, I intermediate.  All fp32, contiguous.
+// key-value heads, D head dim, I intermediate.  Contiguous; activations
+// are stored as `storage` says, statistics in fp32.
 #pragma once
 
 #include "models/kernels/host_backend.hpp"
@@ -53,18 +54,18 @@ PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences);
 
 /// Values of one layer that backward needs; memory of a Workspace.
 struct LayerSaved {
-  float* input_TH = nullptr;   ///< residual stream before the layer
-  float* rstd1_T = nullptr;    ///< 1/rms of input
-  float* qkv_TX = nullptr;     ///< [T, (A+2G)*D], q and k rotated
-  float* lse_AT = nullptr;     ///< log-sum-exp of the attention scores
-  float* context_TX = nullptr; ///< [T, A*D] attention output
-  float* middle_TH = nullptr;  ///< residual stream after attention
+  TypedPtr input_TH;        ///< residual stream before the layer
+  float* rstd1_T = nullptr; ///< 1/rms of input
+  TypedPtr qkv_TX;          ///< [T, (A+2G)*D], q and k rotated
+  float* lse_AT = nullptr;  ///< log-sum-exp of the attention scores
+  TypedPtr context_TX;      ///< [T, A*D] attention output
+  TypedPtr middle_TH;       ///< residual stream after attention
   float* rstd2_T = nullptr;
-  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate
-  float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] q and k before their norms
-  float* behind1_TH = nullptr; ///< attention's output before its norm
+  TypedPtr gate_up_TX; ///< [T, 2I], or [T, I] without a gate
+  TypedPtr raw_qk_TX;  ///< [T, (A+G)*D] q and k before their norms
+  TypedPtr behind1_TH; ///< attention's output before its norm
   float* rstd3_T = nullptr;
-  float* behind2_TH = nullptr; ///< MLP's output before its norm
+  TypedPtr behind2_TH; ///< MLP's output before its norm
   float* rstd4_T = nullptr;
   RoutedTokens* experts = nullptr; ///< of Saved
 };
@@ -74,7 +75,7 @@ struct Saved {
   bool recompute = false;
   std::vector<LayerSaved> layers;
   std::vector<std::unique_ptr<RoutedTokens>> routed; ///< by layer
-  float* last_TH = nullptr; ///< residual stream after the last layer
+  TypedPtr last_TH; ///< residual stream after the last layer
   float* rstd_T = nullptr;
 };
 
@@ -110,7 +111,7 @@ float embedding_scale(const ModelShape& shape);
 /// Computes the residual stream before layer 0: rows of the embedding, [T, H];
 /// zeros for ids whose rows another tp rank has.
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
-           float* out_TH);
+           TypedPtr out_TH);
 
 /// Returns the hidden states after the final norm, [T, H] in `workspace` and
 /// equal on all tp ranks; each sequence is separate with positions from 0. A
@@ -119,9 +120,9 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
 /// layer. In a pipeline the stream is received from the previous stage and sent
 /// to the next; only the last stage has a result, the others return null.
 /// Throws FailureError{aborted} between layers when asked to stop.
-float* forward(const Transformer& model, const PackedTokens& batch,
-               const RunContext& context, Workspace& workspace, Saved* saved,
-               std::vector<std::vector<float>>* probe = nullptr);
+TypedPtr forward(const Transformer& model, const PackedTokens& batch,
+                 const RunContext& context, Workspace& workspace, Saved* saved,
+                 std::vector<std::vector<float>>* probe = nullptr);
 
 /// Returns the floats of a buffer for the gradient of forward's result.
 std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
@@ -133,7 +134,7 @@ std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
 /// is received from the next stage, if any (then `d_hidden_TH` is null), and
 /// sent to the previous one.
 void backward(const Transformer& model, const PackedTokens& batch,
-              const Saved& saved, float* d_hidden_TH, const Weights& grads,
+              const Saved& saved, TypedPtr d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace);
 
 } // namespace troupe::models

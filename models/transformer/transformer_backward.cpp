@@ -15,16 +15,16 @@ namespace troupe::models {
 namespace {
 
 struct BackwardScratch {
-  float* act_TI;
-  float* norm_TH;
-  float* d_norm_TH; // of this rank's rows
-  float* d_wide_TH; // partial sums of all rows; d_norm_TH in plain form
-  float* wide_TH;   // the gathered stream, if it is split
-  float* d_context_TX;
-  float* d_qkv_TX;
-  float* unused_H;    // [2H] norms' gradients that another rank counts
-  float* d_branch_TH; // of a branch with a norm after it
-  float* d_input_TH;  // of the MLP's input where attention reads it too
+  TypedPtr act_TI;
+  TypedPtr norm_TH;
+  TypedPtr d_norm_TH; // of this rank's rows
+  TypedPtr d_wide_TH; // partial sums of all rows; d_norm_TH in plain form
+  TypedPtr wide_TH;   // the gathered stream, if it is split
+  TypedPtr d_context_TX;
+  TypedPtr d_qkv_TX;
+  float* unused_H;      // [2H] norms' gradients that another rank counts
+  TypedPtr d_branch_TH; // of a branch with a norm after it
+  TypedPtr d_input_TH;  // of the MLP's input where attention reads it too
 };
 
 // Returns where a norm's gradients go: in plain form all ranks compute the
@@ -47,12 +47,12 @@ struct LayerBackward {
   const stack::Sizes z;
   Workspace& workspace;
 
-  const float* gather(const float* stream) const {
+  ConstTypedPtr gather(ConstTypedPtr stream) const {
     return peers.gather(stream, scratch.wide_TH, z.tokens, z.hidden,
                         "gather tokens");
   }
   // Recomputes the input of a layer's products.
-  const float* normed(const float* x_TH, const Norm& by) const {
+  ConstTypedPtr normed(ConstTypedPtr x_TH, const Norm& by) const {
     if (!by.defined())
       return gather(x_TH);
     model.backend->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
@@ -61,8 +61,8 @@ struct LayerBackward {
   }
   // Propagates the gradient of a norm's output, partial sums on all ranks, to
   // the stream.
-  void input_backward(const float* x_TH, const Norm& by, const float* rstd_T,
-                      const Norm& grads, float* dx_TH) {
+  void input_backward(ConstTypedPtr x_TH, const Norm& by, const float* rstd_T,
+                      const Norm& grads, TypedPtr dx_TH) {
     peers.to_stream(scratch.d_wide_TH, scratch.d_norm_TH, z.tokens, z.hidden,
                     "sum of input gradients");
     if (!by.defined())
@@ -74,14 +74,14 @@ struct LayerBackward {
   }
   // Returns the gradient of a branch, gathered, from that of the stream that it
   // was added to.
-  const float* branch_gradient(const float* dx_TH, const Norm& behind,
-                               const float* kept_TH, const float* rstd_T,
-                               const Norm& grads) {
+  ConstTypedPtr branch_gradient(ConstTypedPtr dx_TH, const Norm& behind,
+                                ConstTypedPtr kept_TH, const float* rstd_T,
+                                const Norm& grads) {
     if (!model.shape.changes_branches())
       return gather(dx_TH);
     const std::int64_t count = z.own.count * z.hidden;
     const auto factor = static_cast<float>(model.shape.multipliers.residual);
-    float* d_branch_TH = scratch.d_branch_TH;
+    const TypedPtr d_branch_TH = scratch.d_branch_TH;
     if (behind.defined()) {
       model.backend->fill(d_branch_TH, count, 0.0F);
       model.backend->norm_backward(
@@ -94,7 +94,7 @@ struct LayerBackward {
       model.backend->scale(d_branch_TH, count, factor);
     return gather(d_branch_TH);
   }
-  void bias(const float* dy, std::int64_t stride, const at::Tensor& d_bias) {
+  void bias(ConstTypedPtr dy, std::int64_t stride, const at::Tensor& d_bias) {
     if (d_bias.defined())
       model.backend->add_column_sums(dy, z.tokens, d_bias.size(0), stride,
                                      d_bias.mutable_data_ptr<float>(),
@@ -104,7 +104,7 @@ struct LayerBackward {
   // input's. Frozen weights have no pieces with gradients.
   void products(const std::vector<stack::Piece>& weights,
                 const std::vector<stack::Piece>& grads, ConstRowsView dy,
-                const float* x, float* dx) {
+                ConstTypedPtr x, TypedPtr dx) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const ConstRowsView dy_i{dy.data + weights[i].column, dy.stride};
       const stack::Piece none;
@@ -118,7 +118,7 @@ struct LayerBackward {
   }
   // Computes the same for their adapters.
   void adapters(const std::vector<stack::AdapterPiece>& pieces,
-                ConstRowsView dy, const float* x, float* dx) {
+                ConstRowsView dy, ConstTypedPtr x, TypedPtr dx) {
     const AdapterMath math = stack::adapter_math(model, z, workspace);
     for (const stack::AdapterPiece& piece : pieces) {
       const ConstRowsView dy_i{dy.data + piece.column, dy.stride};
@@ -127,7 +127,7 @@ struct LayerBackward {
     }
   }
   // Computes the gradient of the input of a product that ends a branch.
-  void end_input(const float* dy_TH, const at::Tensor& weight,
+  void end_input(ConstTypedPtr dy_TH, const at::Tensor& weight,
                  const Adapter& adapter, RowsView dx) {
     linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, weight, dx);
     if (adapter.defined())
@@ -135,7 +135,7 @@ struct LayerBackward {
         .input_gradient(adapter, {dy_TH, z.hidden}, dx);
   }
   // Computes those of its weights.
-  void end_weights(const float* dy_TH, ConstRowsView x,
+  void end_weights(ConstTypedPtr dy_TH, ConstRowsView x,
                    const at::Tensor& d_weight, const Adapter& adapter,
                    const Adapter& d_adapter) {
     linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden}, x,
@@ -146,19 +146,19 @@ struct LayerBackward {
   }
 
   // A bias that all ranks hold is counted by the first one.
-  void shared_bias(const float* dy, const at::Tensor& d_bias) {
+  void shared_bias(ConstTypedPtr dy, const at::Tensor& d_bias) {
     if (peers.first())
       bias(dy, z.hidden, d_bias);
   }
 
-  void mlp(float* dx_TH) {
-    const float* dy_TH = branch_gradient(dx_TH, w.behind_mlp, s.behind2_TH,
-                                         s.rstd4_T, g.behind_mlp);
+  void mlp(TypedPtr dx_TH) {
+    const ConstTypedPtr dy_TH = branch_gradient(
+      dx_TH, w.behind_mlp, s.behind2_TH, s.rstd4_T, g.behind_mlp);
     if (w.has_experts())
       experts(dy_TH);
     else
       dense(dy_TH);
-    float* d_input_TH = dx_TH;
+    TypedPtr d_input_TH = dx_TH;
     if (model.shape.parallel_residual) { // attention needs dx as it is
       d_input_TH = scratch.d_input_TH;
       model.backend->fill(d_input_TH, z.own.count * z.hidden, 0.0F);
@@ -167,7 +167,7 @@ struct LayerBackward {
                    g.post_norm, d_input_TH);
   }
 
-  void dense(const float* dy_TH) {
+  void dense(ConstTypedPtr dy_TH) {
     const MlpShape unit = z.unit(w);
     const std::int64_t width = unit.width;
     end_input(dy_TH, w.down, w.adapters.down, {scratch.act_TI, width});
@@ -176,22 +176,24 @@ struct LayerBackward {
                 g.adapters.down);
     shared_bias(dy_TH, g.down_bias);
     const ConstRowsView dy{s.gate_up_TX, unit.columns()};
-    const float* x = normed(stack::mlp_input(model.shape, s), w.post_norm);
+    const ConstTypedPtr x
+      = normed(stack::mlp_input(model.shape, s), w.post_norm);
     products(stack::mlp_pieces(w, unit), stack::mlp_pieces(g, unit), dy, x,
              scratch.d_wide_TH);
     adapters(stack::mlp_adapters(w.adapters, g.adapters, unit), dy, x,
              scratch.d_wide_TH);
   }
 
-  void experts(const float* dy_TH) {
+  void experts(ConstTypedPtr dy_TH) {
     const Workspace::Mark mark = workspace.mark();
-    float* dy_copy = workspace.take(z.tokens * z.hidden);
+    const TypedPtr dy_copy = workspace.take(z.tokens * z.hidden, z.storage);
     model.backend->copy(dy_TH, dy_copy, z.tokens * z.hidden);
     if (w.has_mlp())
       dense(dy_copy);
     else
       model.backend->fill(scratch.d_wide_TH, z.tokens * z.hidden, 0.0F);
-    const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
+    const ConstTypedPtr x_TH
+      = normed(stack::mlp_input(model.shape, s), w.post_norm);
     const MoeShape moe = stack::moe_shape(model, w.moe, batch, z, peers);
     const Routing& routing = s.experts->routing;
     const auto balance = [&](float* d_logits_TE) {
@@ -226,7 +228,7 @@ struct LayerBackward {
     float* sums = workspace.take(4 * z.tokens);
     for (std::size_t i = 0; i < norms.size(); ++i) {
       QkNormShape& shape = norms[i].shape;
-      const float* raw_TX = s.raw_qk_TX + norms[i].raw;
+      const ConstTypedPtr raw_TX = s.raw_qk_TX + norms[i].raw;
       float* squares_T = sums + static_cast<std::int64_t>(i) * z.tokens;
       float* dots_T = squares_T + 2 * z.tokens;
       model.backend->head_sums(shape,
@@ -257,8 +259,8 @@ struct LayerBackward {
     workspace.rewind(mark);
   }
 
-  void attend(float* dx_TH) {
-    const float* dy_TH = branch_gradient(
+  void attend(TypedPtr dx_TH) {
+    const ConstTypedPtr dy_TH = branch_gradient(
       dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
     end_input(dy_TH, w.o, w.adapters.o, {scratch.d_context_TX, z.context});
     end_weights(dy_TH, {s.context_TX, z.context}, g.o, w.adapters.o,
@@ -269,7 +271,7 @@ struct LayerBackward {
                                       scratch.d_context_TX, scratch.d_qkv_TX);
     heads_backward();
     const ConstRowsView dy{scratch.d_qkv_TX, z.qkv};
-    const float* x = normed(s.input_TH, w.input_norm);
+    const ConstTypedPtr x = normed(s.input_TH, w.input_norm);
     products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), dy, x,
              scratch.d_wide_TH);
     adapters(stack::qkv_adapters(w.adapters, g.adapters, z), dy, x,
@@ -283,35 +285,37 @@ struct LayerBackward {
 
 BackwardScratch backward_scratch(const stack::Sizes& z,
                                  const TensorPeers& peers,
-                                 const ModelShape& shape, float* d_hidden_TH,
+                                 const ModelShape& shape, TypedPtr d_hidden_TH,
                                  Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
-  s.act_TI = workspace.take(z.tokens * z.widest.width);
+  s.act_TI = workspace.take(z.tokens * z.widest.width, z.storage);
   s.norm_TH
-    = split || d_hidden_TH == nullptr ? workspace.take(z.stream) : d_hidden_TH;
-  s.d_norm_TH = workspace.take(z.stream);
-  s.d_wide_TH = split ? workspace.take(z.gathered) : s.d_norm_TH;
-  s.wide_TH = split ? workspace.take(z.gathered) : nullptr;
-  s.d_context_TX = workspace.take(z.tokens * z.context);
-  s.d_qkv_TX = workspace.take(z.tokens * z.qkv);
+    = split || !d_hidden_TH ? workspace.take(z.stream, z.storage) : d_hidden_TH;
+  s.d_norm_TH = workspace.take(z.stream, z.storage);
+  s.d_wide_TH = split ? workspace.take(z.gathered, z.storage) : s.d_norm_TH;
+  s.wide_TH = split ? workspace.take(z.gathered, z.storage) : TypedPtr{};
+  s.d_context_TX = workspace.take(z.tokens * z.context, z.storage);
+  s.d_qkv_TX = workspace.take(z.tokens * z.qkv, z.storage);
   const bool has_wide_norms = shape.qk_norm == QkNormScope::all_heads;
   s.unused_H = workspace.take(
     2 * (has_wide_norms ? std::max(z.hidden, z.context) : z.hidden));
-  s.d_branch_TH = workspace.take(shape.changes_branches() ? z.stream : 0);
-  s.d_input_TH = workspace.take(shape.parallel_residual ? z.stream : 0);
+  s.d_branch_TH
+    = workspace.take(shape.changes_branches() ? z.stream : 0, z.storage);
+  s.d_input_TH
+    = workspace.take(shape.parallel_residual ? z.stream : 0, z.storage);
   return s;
 }
 
 } // namespace
 
 void backward(const Transformer& model, const PackedTokens& batch,
-              const Saved& saved, float* d_hidden_TH, const Weights& grads,
+              const Saved& saved, TypedPtr d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace) {
   const TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
-  float* dx = workspace.take(z.stream);
+  const TypedPtr dx = workspace.take(z.stream, z.storage);
   const BackwardScratch scratch
     = backward_scratch(z, peers, model.shape, d_hidden_TH, workspace);
   if (context.groups.last_stage()) {

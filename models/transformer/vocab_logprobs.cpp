@@ -28,7 +28,7 @@ RowList loss_rows(const VocabularyHead& head, const WantedTokens& wanted,
 
 // Computes logits of this rank's part of the vocabulary, capped.
 void loss_logits(const VocabularyHead& head, std::int64_t rows,
-                 const float* hidden_RH, float* logits_RV) {
+                 ConstTypedPtr hidden_RH, float* logits_RV) {
   linear(*head.backend, {rows, head.operands}, {hidden_RH, head.hidden()},
          head.weight_VH, {}, {logits_RV, head.vocab()});
   if (head.cap > 0)
@@ -70,14 +70,14 @@ const float* loss_from(const float* values_R, std::int64_t first) {
 // are memory of the workspace.
 class LossChunks {
 public:
-  LossChunks(const VocabularyHead& head, const float* hidden_TH,
+  LossChunks(const VocabularyHead& head, ConstTypedPtr hidden_TH,
              const WantedTokens& wanted, Workspace& workspace)
     : head_(head),
       hidden_TH_(hidden_TH),
       wanted_(wanted),
       workspace_(workspace),
       step_(std::min(wanted.size(), loss_chunk_rows(head))),
-      gathered_RH_(workspace.take(step_ * head.hidden())) {}
+      gathered_RH_(workspace.take(step_ * head.hidden(), hidden_TH.type())) {}
 
   bool next() {
     first_ += rows_;
@@ -90,7 +90,7 @@ public:
   std::int64_t rows() const {
     return rows_;
   }
-  const float* gathered_RH() const {
+  ConstTypedPtr gathered_RH() const {
     return gathered_RH_;
   }
   RowList list() const {
@@ -192,13 +192,13 @@ private:
   }
 
   const VocabularyHead& head_;
-  const float* hidden_TH_;
+  ConstTypedPtr hidden_TH_;
   const WantedTokens& wanted_;
   Workspace& workspace_;
   std::int64_t step_;
   std::int64_t first_ = 0;
   std::int64_t rows_ = 0;
-  float* gathered_RH_;
+  TypedPtr gathered_RH_;
   RowPart* parts_ = nullptr;
   RowPart* all_parts_ = nullptr;
 };
@@ -245,7 +245,7 @@ void top_join(const TopCandidates& from, float inverse_temperature,
 } // namespace
 
 TokenStatistics token_statistics(const VocabularyHead& head,
-                                 const float* hidden_TH,
+                                 ConstTypedPtr hidden_TH,
                                  const WantedTokens& wanted,
                                  Workspace& workspace, bool keep_logits) {
   const std::int64_t vocab = head.vocab();
@@ -274,9 +274,9 @@ TokenStatistics token_statistics(const VocabularyHead& head,
 }
 
 void token_statistics_backward(
-  const VocabularyHead& head, const float* hidden_TH,
+  const VocabularyHead& head, ConstTypedPtr hidden_TH,
   const WantedTokens& wanted, const TokenStatistics& found,
-  const TokenGradients& gradients, float* d_hidden_TH,
+  const TokenGradients& gradients, TypedPtr d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace) {
   const bool of_picked = gradients.d_picked_RK != nullptr;
   TROUPE_CHECK(!of_picked || gradients.d_logprobs_R == nullptr,
@@ -285,8 +285,8 @@ void token_statistics_backward(
   const std::int64_t width = head.hidden();
   const Workspace::Mark mark = workspace.mark();
   LossChunks chunks(head, hidden_TH, wanted, workspace);
-  float* d_rows
-    = workspace.take(std::min(wanted.size(), loss_chunk_rows(head)) * width);
+  const TypedPtr d_rows = workspace.take(
+    std::min(wanted.size(), loss_chunk_rows(head)) * width, d_hidden_TH.type());
   float* chunk = found.logits_RV != nullptr ? nullptr : chunks.take_logits();
   while (chunks.next()) {
     const std::int64_t first = chunks.first();
@@ -319,7 +319,7 @@ void token_statistics_backward(
   workspace.rewind(mark);
 }
 
-TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
+TopTokens top_tokens(const VocabularyHead& head, ConstTypedPtr hidden_TH,
                      const WantedTokens& wanted, std::int64_t per_row,
                      Workspace& workspace) {
   const std::uint32_t peers = head.peers.size();
@@ -366,7 +366,7 @@ TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
   return found;
 }
 
-void raw_logits(const VocabularyHead& head, const float* hidden_TH,
+void raw_logits(const VocabularyHead& head, ConstTypedPtr hidden_TH,
                 std::int64_t rows, float* logits) {
   loss_logits(head, rows, hidden_TH, logits);
   if (const float inverse = loss_inverse(head); inverse != 1.0F)

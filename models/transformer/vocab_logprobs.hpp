@@ -89,27 +89,27 @@ struct TopTokens {
 /// Fills all of TokenStatistics; `keep_logits` allows keeping the logits for
 /// `token_statistics_backward` (which otherwise recomputes them).
 TokenStatistics token_statistics(const VocabularyHead& head,
-                                 const float* hidden_TH,
+                                 ConstTypedPtr hidden_TH,
                                  const WantedTokens& wanted,
                                  Workspace& workspace, bool keep_logits);
 
 /// Adds to rows of `d_hidden_TH` and to `d_weight_VH`; what it adds to
 /// `d_hidden_TH` is this rank's partial sum. Consumes kept logits.
 void token_statistics_backward(
-  const VocabularyHead& head, const float* hidden_TH,
+  const VocabularyHead& head, ConstTypedPtr hidden_TH,
   const WantedTokens& wanted, const TokenStatistics& found,
-  const TokenGradients& gradients, float* d_hidden_TH,
+  const TokenGradients& gradients, TypedPtr d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace);
 
 /// Returns the `per_row` likeliest tokens at each wanted row, of the vocabulary
 /// of all tp ranks.
-TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
+TopTokens top_tokens(const VocabularyHead& head, ConstTypedPtr hidden_TH,
                      const WantedTokens& wanted, std::int64_t per_row,
                      Workspace& workspace);
 
 /// Computes this rank's logits[rows, V] / temperature of the first `rows`
 /// hidden states.
-void raw_logits(const VocabularyHead& head, const float* hidden_TH,
+void raw_logits(const VocabularyHead& head, ConstTypedPtr hidden_TH,
                 std::int64_t rows, float* logits);
 
 } // namespace troupe::models
