@@ -71,7 +71,7 @@ TEST_P(GoldenModel, HasTheHiddenStatesAndOutputsOfTheReference) {
   model.backend = &backend;
   Workspace workspace(backend.memory());
   std::vector<std::vector<float>> probe;
-  const float* hidden_TH
+  const TypedPtr hidden_TH
     = forward(model, batch, RunContext{}, workspace, nullptr, &probe);
   c.expect_near("hidden_0", probe[0].data(), c.io.at("hidden_0").values);
   c.expect_near("hidden_1", probe[1].data(), c.io.at("hidden_1").values);

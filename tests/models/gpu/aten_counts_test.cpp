@@ -252,12 +252,12 @@ AtenCounts micro_batch(std::int64_t layers) {
   const std::vector<float> d_logprobs(count, 0.5F);
   const auto step = [&] {
     Saved saved;
-    const float* hidden = forward(stack, batch, context, workspace, &saved);
+    const TypedPtr hidden = forward(stack, batch, context, workspace, &saved);
     const auto found
       = token_statistics(head, hidden, wanted, workspace, /*keep_logits=*/true);
     model.backend.read(found.logprobs_R, wanted.size());
     const std::int64_t floats = hidden_floats(stack, batch, context);
-    float* d_hidden = workspace.take(floats);
+    const TypedPtr d_hidden = workspace.take(floats, hidden.type());
     model.backend.fill(d_hidden, floats, 0.0F);
     token_statistics_backward(head, hidden, wanted, found,
                               {d_logprobs.data(), nullptr}, d_hidden,

@@ -44,7 +44,7 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   models::Saved saved;
   saved.recompute = options.recompute;
   const models::RunContext context;
-  const float* hidden = forward(model, batch_, context, workspace, &saved);
+  const models::TypedPtr hidden = forward(model, batch_, context, workspace, &saved);
   models::VocabularyHead head{loaded.weights.head};
   head.cap = loaded.shape.caps.logits;
   head.temperature = loaded.shape.multipliers.logits;
@@ -61,7 +61,7 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   const std::vector<float> d_logprobs(count, static_cast<float>(share));
   const std::vector<float> d_entropy(count, static_cast<float>(0.1 * share));
   const std::int64_t floats = hidden_floats(model, batch_, context);
-  float* d_hidden = workspace.take(floats);
+  const models::TypedPtr d_hidden = workspace.take(floats, hidden.type());
   backend.fill(d_hidden, floats, 0.0F);
   token_statistics_backward(head, hidden, wanted_, found,
                             {d_logprobs.data(), d_entropy.data()}, d_hidden,
