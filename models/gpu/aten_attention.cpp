@@ -68,12 +68,13 @@ at::Tensor AtenBackend::keys_of(const AttentionShape& shape,
                                 ConstTypedPtr qkv_TX, std::size_t sequence,
                                 std::int64_t first_head) const {
   const at::Tensor own
-    = heads(shape, qkv_TX, sequence, first_head, shape.kv_heads);
+    = heads(shape, qkv_TX, sequence, first_head, shape.kv_heads).to(at::kFloat);
   const std::int64_t continued = aten_continued(shape, sequence);
   if (continued < 0)
     return own;
   return at::cat({heads(shape, qkv_TX, static_cast<std::size_t>(continued),
-                        first_head, shape.kv_heads),
+                        first_head, shape.kv_heads)
+                    .to(at::kFloat),
                   own},
                  1);
 }
@@ -115,8 +116,9 @@ void AtenBackend::plain_attention(const AttentionShape& shape,
   for (const std::size_t s : aten_sequences(shape)) {
     const std::int64_t start = aten_start(shape, s);
     const std::int64_t length = aten_length(shape, s);
-    const at::Tensor scores = masked_scores(
-      shape, heads(shape, qkv_TX, s, 0, a), keys_of(shape, qkv_TX, s, a));
+    const at::Tensor scores
+      = masked_scores(shape, heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
+                      keys_of(shape, qkv_TX, s, a));
     const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
     const at::Tensor context = at::bmm(aten_shared(at::exp(scores - lse), g),
                                        keys_of(shape, qkv_TX, s, a + g));
@@ -154,9 +156,9 @@ void AtenBackend::plain_attention_backward(
     const std::int64_t start = aten_start(shape, s);
     const std::int64_t length = aten_length(shape, s);
     const auto output = [&](ConstTypedPtr x_TX) {
-      return view(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
+      return wide(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
     };
-    const at::Tensor q = heads(shape, qkv_TX, s, 0, a);
+    const at::Tensor q = heads(shape, qkv_TX, s, 0, a).to(at::kFloat);
     const at::Tensor k = keys_of(shape, qkv_TX, s, a);
     const at::Tensor d_out = output(d_context_TX);
     const at::Tensor scores = masked_scores(shape, q, k);

@@ -1,4 +1,4 @@
-// Memory, elementwise kernels, products, norms and activations.
+// Memory, elementwise kernels and activations.
 #include "models/gpu/aten_backend.hpp"
 
 #include "config/base/error.hpp"
@@ -13,68 +13,6 @@
 
 namespace troupe::models {
 
-namespace {
-
-/// A weight [out, in] on the device: the model's own, or several in one.
-class AtenWeight final : public PreparedWeight {
-public:
-  /// Keeps a weight; `copied_bytes` is its size if it is not a view of the
-  /// plane.
-  AtenWeight(at::Tensor weight, DType of_products, std::size_t copied_bytes)
-    : weight_OI(std::move(weight)),
-      operands(of_products),
-      is_view_(copied_bytes == 0) {
-    charge.set(copied_bytes);
-  }
-  std::int64_t in() const override {
-    return weight_OI.size(1);
-  }
-  std::int64_t out() const override {
-    return weight_OI.size(0);
-  }
-  bool is_view() const override {
-    return is_view_;
-  }
-
-  const at::Tensor weight_OI; ///< in bf16 if products are
-  const DType operands;
-  net::MemoryCharge charge;
-
-private:
-  bool is_view_;
-};
-
-/// Computes c (+)= a b in one operation, summed in fp32: a gradient of a head
-/// is as large as the head. GPUs have bf16 products with fp32 sums, the CPU
-/// does not.
-void aten_product(const at::Tensor& a, const at::Tensor& b,
-                  const GemmOptions& options, at::Tensor& c) {
-  if (options.operands != DType::bf16) {
-    options.accumulate ? c.addmm_(a, b) : at::mm_out(c, a, b);
-    return;
-  }
-  const at::Tensor rounded_a = a.to(at::kBFloat16);
-  const at::Tensor rounded_b = b.to(at::kBFloat16);
-  if (!c.is_cuda())
-    return aten_product(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat),
-                        {.accumulate = options.accumulate}, c);
-  if (options.accumulate)
-    at::addmm_out(c, c, rounded_a, rounded_b, at::kFloat);
-  else
-    at::mm_out(c, rounded_a, rounded_b, at::kFloat);
-}
-
-/// Computes c (+)= a b + bias.
-void aten_multiply(const at::Tensor& a, const at::Tensor& b,
-                   const at::Tensor& bias, const GemmOptions& options,
-                   at::Tensor c) {
-  aten_product(a, b, options, c);
-  if (bias.defined())
-    c.add_(bias);
-}
-
-} // namespace
-
 at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
   return kind == NormKind::rms_one_plus ? weight + 1 : weight;
 }
@@ -86,6 +24,11 @@ at::Tensor AtenBackend::view(ConstTypedPtr data, at::IntArrayRef sizes,
     .options(at::TensorOptions(scalar_type(data.type())).device(device_))
     .target_device(device_)
     .make_tensor();
+}
+
+at::Tensor AtenBackend::wide(ConstTypedPtr data, at::IntArrayRef sizes,
+                             at::OptionalIntArrayRef strides) const {
+  return view(data, sizes, strides).to(at::kFloat);
 }
 
 at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
@@ -127,7 +70,8 @@ void AtenBackend::write(const void* from, void* to, std::size_t size_bytes) {
 }
 
 std::unique_ptr<GraphRecorder> AtenBackend::recorder() {
-  return new_recorder_ == nullptr ? nullptr : new_recorder_(device_);
+  return options_.new_recorder == nullptr ? nullptr
+                                          : options_.new_recorder(device_);
 }
 
 void AtenBackend::fill(TypedPtr x, std::int64_t count, float value) {
@@ -189,9 +133,12 @@ void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
   at::Tensor rows = view(to, {count, list.width});
-  if (named.all()) {
+  if (named.all() && from.type() == to.type()) {
     at::index_select_out(rows, view(from, {named.end, list.width}), 0,
                          indices(named.rows));
+  } else if (named.all()) {
+    rows.copy_(
+      view(from, {named.end, list.width}).index_select(0, indices(named.rows)));
   } else {
     rows.zero_();
     add_rows({list.rows, list.width}, from, to);
@@ -210,7 +157,7 @@ void AtenBackend::add_rows(const RowList& list, ConstTypedPtr from,
   if (named.all())
     rows.add_(added);
   else
-    rows.index_add_(0, indices(named.places), added);
+    rows.index_add_(0, indices(named.places), added.to(rows.scalar_type()));
 }
 
 void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
@@ -223,16 +170,17 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
     added = added * column(list.weights);
   if (!named.all())
     added = added.index_select(0, indices(named.places));
-  view(to, {named.end, list.width})
-    .index_add_(0, indices(named.rows), added, list.factor);
+  at::Tensor sums = view(to, {named.end, list.width});
+  sums.index_add_(0, indices(named.rows), added.to(sums.scalar_type()),
+                  list.factor);
 }
 
 void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
                            ConstTypedPtr b, float* dots_R) {
   at::Tensor dots = view(dots_R, {shape.rows});
   at::sum_out(dots,
-              view(a, {shape.rows, shape.width})
-                * view(b, {shape.rows, shape.width}),
+              wide(a, {shape.rows, shape.width})
+                * wide(b, {shape.rows, shape.width}),
               {1});
 }
 
@@ -240,42 +188,6 @@ void AtenBackend::scale_rows(std::span<const float> weights_R,
                              std::int64_t width, TypedPtr x) {
   view(x, {static_cast<std::int64_t>(weights_R.size()), width})
     .mul_(column(weights_R));
-}
-
-void AtenBackend::gemm(const GemmShape& shape, const ConstTypedMatrix& a,
-                       const ConstTypedMatrix& b, const TypedMatrix& c,
-                       const GemmOptions& options) {
-  aten_multiply(
-    view(a.data, {shape.m, shape.k}, {{a.row_stride, a.col_stride}}),
-    view(b.data, {shape.k, shape.n}, {{b.row_stride, b.col_stride}}),
-    options.bias != nullptr ? view(options.bias, {shape.n}) : at::Tensor{},
-    options, view(c.data, {shape.m, shape.n}, {{c.stride, 1}}));
-}
-
-std::unique_ptr<PreparedWeight>
-AtenBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
-  std::vector<at::Tensor> own;
-  for (const at::Tensor& part : parts)
-    own.push_back(view(part.const_data_ptr<float>(), part.sizes()));
-  if (own.size() == 1 && operands != DType::bf16)
-    return std::make_unique<AtenWeight>(own.front(), operands, 0);
-  at::Tensor packed = own.size() == 1 ? own.front() : at::cat(own);
-  if (operands == DType::bf16)
-    packed = packed.to(at::kBFloat16);
-  const auto bytes = packed.nbytes();
-  return std::make_unique<AtenWeight>(std::move(packed), operands, bytes);
-}
-
-void AtenBackend::product(std::int64_t rows, ConstTypedPtr x,
-                          const PreparedWeight& weight, const TypedMatrix& y,
-                          const GemmOptions& options) {
-  const auto& prepared = static_cast<const AtenWeight&>(weight);
-  GemmOptions own = options;
-  own.operands = prepared.operands;
-  aten_multiply(view(x, {rows, weight.in()}), prepared.weight_OI.t(),
-                options.bias != nullptr ? view(options.bias, {weight.out()})
-                                        : at::Tensor{},
-                own, view(y.data, {rows, weight.out()}, {{y.stride, 1}}));
 }
 
 at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
@@ -309,8 +221,8 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
                        bool backwards) {
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
-  heads.copy_(
-    turned(heads, table, tables_.of(positions_T, device_), backwards));
+  heads.copy_(turned(heads.to(at::kFloat), table,
+                     tables_.of(positions_T, device_), backwards));
 }
 
 namespace {
@@ -326,6 +238,19 @@ void aten_activate(at::Tensor& to, const at::Tensor& x, Activation activation) {
     at::gelu_out(to, x, aten_approximation(activation));
 }
 
+/// Returns a tensor for a result in fp32: the target itself if that is fp32.
+at::Tensor aten_unrounded(const at::Tensor& target) {
+  return target.scalar_type() == at::kFloat
+           ? target
+           : at::empty(target.sizes(), target.options().dtype(at::kFloat));
+}
+
+/// Stores a result of `aten_unrounded`.
+void aten_store(const at::Tensor& result, const at::Tensor& target) {
+  if (target.scalar_type() != at::kFloat)
+    target.copy_(result);
+}
+
 /// Turns x into the gradient of the activation's input.
 void aten_activate_backward(at::Tensor& x, const at::Tensor& d,
                             Activation activation) {
@@ -339,22 +264,27 @@ void aten_activate_backward(at::Tensor& x, const at::Tensor& d,
 
 void AtenBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
                            TypedPtr act) {
-  const at::Tensor x = view(in, {shape.rows, shape.columns()});
-  at::Tensor unit = view(act, {shape.rows, shape.width});
+  const at::Tensor x = wide(in, {shape.rows, shape.columns()});
+  const at::Tensor target = view(act, {shape.rows, shape.width});
+  at::Tensor unit = aten_unrounded(target);
   aten_activate(unit, x.narrow(1, 0, shape.width), shape.activation);
   if (shape.gated)
     unit.mul_(x.narrow(1, shape.width, shape.width));
+  aten_store(unit, target);
 }
 
 void AtenBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                                     TypedPtr d_act) {
-  const at::Tensor x = view(in, {shape.rows, shape.columns()});
+  const at::Tensor stored = view(in, {shape.rows, shape.columns()});
+  const at::Tensor x = stored.to(at::kFloat);
   at::Tensor first = x.narrow(1, 0, shape.width);
   at::Tensor act = view(d_act, {shape.rows, shape.width});
-  at::Tensor value = at::empty_like(act);
+  at::Tensor value
+    = at::empty({shape.rows, shape.width}, act.options().dtype(at::kFloat));
   aten_activate(value, first, shape.activation);
   if (!shape.gated) {
-    aten_activate_backward(first, act, shape.activation);
+    aten_activate_backward(first, act.to(at::kFloat), shape.activation);
+    aten_store(x, stored);
     act.copy_(value);
     return;
   }
@@ -363,6 +293,7 @@ void AtenBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
   const at::Tensor d_up = act * value;
   at::mul_out(act, value, up);
   up.copy_(d_up);
+  aten_store(x, stored);
 }
 
 } // namespace troupe::models

@@ -1,15 +1,16 @@
 // A Backend made of ATen operations on one libtorch device: the arithmetic of
 // GPUs, and on the CPU a check of it against our own kernels. Products of bf16
-// operands round these first and sum in fp32. Attention over packed sequences
-// uses the given fused kernel where it supports the shape, else two products
-// and a softmax per sequence. Everything else is fp32.
+// operands sum in fp32; where the operands are fp32 in memory they are rounded
+// first. Kernels compute in fp32 and round what they store once. Attention over
+// packed sequences uses the given fused kernel where it supports the shape,
+// else two products and a softmax per sequence. Everything else is fp32.
 //
 // Kernels view pointers of the given memory as tensors of the device and run on
 // the default stream of the calling thread, so that threads share one order.
 #pragma once
 
+#include "models/gpu/aten_options.hpp"
 #include "models/gpu/device_tables.hpp"
-#include "models/gpu/flash_attention.hpp"
 #include "models/kernels/backend.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -21,25 +22,19 @@ at::Tensor aten_weight(const at::Tensor& weight, NormKind kind);
 
 class AtenBackend final : public Backend {
 public:
-  using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
-
-  /// Creates a backend. `memory`: null is system memory, for the CPU. `flash`:
-  /// the device's fused attention, null if it has none; outlives the backend.
-  /// `new_recorder`: null if the device captures nothing.
-  AtenBackend(at::Device device, const net::BlockMemory* memory,
-              const FlashKernel* flash = nullptr,
-              NewRecorder new_recorder = nullptr)
+  explicit AtenBackend(at::Device device, const AtenOptions& options = {})
     : device_(device),
-      memory_(memory),
-      flash_(flash),
-      new_recorder_(new_recorder) {}
+      options_(options) {}
 
   const net::BlockMemory* memory() const override {
-    return memory_;
+    return options_.memory;
   }
   void enter() override;
   void wait() override;
   void write(const void* from, void* to, std::size_t size_bytes) override;
+  DType storage(DType operands) const override {
+    return operands == DType::bf16 ? options_.bf16_storage : DType::f32;
+  }
   std::unique_ptr<GraphRecorder> recorder() override;
 
   void fill(TypedPtr x, std::int64_t count, float value) override;
@@ -141,6 +136,9 @@ private:
   /// strides are given.
   at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
+  /// Returns numbers in fp32: a view of those that are.
+  at::Tensor wide(ConstTypedPtr data, at::IntArrayRef sizes,
+                  at::OptionalIntArrayRef strides = std::nullopt) const;
   void logit_gradient_piece(const LogitRows& shape,
                             const RowGradients& gradients, float* logits_RV);
   /// Returns host numbers as a tensor on the device.
@@ -195,9 +193,7 @@ private:
                     const at::Tensor& context_RX) const;
 
   at::Device device_;
-  const net::BlockMemory* memory_;
-  const FlashKernel* flash_;
-  NewRecorder new_recorder_;
+  AtenOptions options_;
   mutable DeviceTables tables_;
 };
 

@@ -9,7 +9,7 @@ namespace troupe::models {
 
 void AtenBackend::attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                             TypedPtr context_TX, float* lse_AT) {
-  if (flash_ != nullptr && flash_takes(shape))
+  if (options_.flash != nullptr && flash_takes(shape))
     flash_attention(shape, qkv_TX, context_TX, lse_AT);
   else
     plain_attention(shape, qkv_TX, context_TX, lse_AT);
@@ -18,7 +18,7 @@ void AtenBackend::attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
 void AtenBackend::attention_backward(
   const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
   const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) {
-  if (flash_ != nullptr && flash_takes(shape))
+  if (options_.flash != nullptr && flash_takes(shape))
     flash_attention_backward(shape, qkv_TX, context_TX, lse_AT, d_context_TX,
                              d_qkv_TX);
   else
@@ -33,7 +33,7 @@ FlashCall AtenBackend::flash_call(const AttentionShape& shape,
   const std::int64_t g = shape.kv_heads;
   const at::Tensor heads
     = view(qkv_TX, {shape.cu_seqlens.back(), a + 2 * g, shape.head_dim})
-        .to(flash_->operands());
+        .to(options_.flash->operands());
   at::Tensor seen = heads.narrow(1, a, 2 * g);
   if (!sequences.copies.empty())
     seen = seen.index_select(0, indices(sequences.key_tokens));
@@ -54,7 +54,7 @@ void AtenBackend::flash_attention(const AttentionShape& shape,
   const std::int64_t tokens = shape.cu_seqlens.back();
   const FlashSequences sequences(shape);
   const FlashContext found
-    = flash_->forward(flash_call(shape, sequences, qkv_TX));
+    = options_.flash->forward(flash_call(shape, sequences, qkv_TX));
   view(context_TX, {tokens, shape.heads, shape.head_dim})
     .copy_(found.context_TAD);
   if (lse_AT != nullptr)
@@ -70,9 +70,10 @@ void AtenBackend::flash_attention_backward(
   const std::int64_t g = shape.kv_heads;
   const FlashSequences sequences(shape);
   const auto output = [&](ConstTypedPtr x_TX) {
-    return view(x_TX, {tokens, a, shape.head_dim}).to(flash_->operands());
+    return view(x_TX, {tokens, a, shape.head_dim})
+      .to(options_.flash->operands());
   };
-  const FlashGradients d = flash_->backward(
+  const FlashGradients d = options_.flash->backward(
     flash_call(shape, sequences, qkv_TX),
     {output(context_TX), view(lse_AT, {a, tokens})}, output(d_context_TX));
   const at::Tensor d_heads

@@ -229,7 +229,7 @@ void AtenBackend::scalar_rows(const float* weight_H, std::int64_t width,
                               ConstTypedPtr hidden_TH, std::int64_t rows,
                               float* out_T) {
   view(out_T, {rows})
-    .copy_(at::mv(view(hidden_TH, {rows, width}), view(weight_H, {width})));
+    .copy_(at::mv(wide(hidden_TH, {rows, width}), view(weight_H, {width})));
 }
 
 void AtenBackend::scalar_rows_backward(const float* weight_H,
@@ -242,7 +242,7 @@ void AtenBackend::scalar_rows_backward(const float* weight_H,
   view(d_hidden_TH, {rows, width})
     .add_(at::outer(d_out, view(weight_H, {width})));
   view(d_weight_H, {width})
-    .add_(at::mv(view(hidden_TH, {rows, width}).t(), d_out));
+    .add_(at::mv(wide(hidden_TH, {rows, width}).t(), d_out));
 }
 
 double AtenBackend::sum_of_squares(const float* grad,

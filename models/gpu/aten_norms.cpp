@@ -8,7 +8,7 @@ namespace troupe::models {
 void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
                        const NormWeights& weights, TypedPtr y_TH,
                        float* rstd_T) {
-  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  at::Tensor x = wide(x_TH, {shape.rows, shape.width});
   const at::Tensor weight
     = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
   if (shape.kind == NormKind::layer)
@@ -21,6 +21,10 @@ void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
     rstd.rsqrt_();
   }
   at::Tensor y = view(y_TH, {shape.rows, shape.width});
+  if (shape.kind == NormKind::layer && y.scalar_type() != at::kFloat) {
+    y.copy_(at::addcmul(view(weights.bias_H, {shape.width}), x * rstd, weight));
+    return;
+  }
   at::mul_out(y, x * rstd, weight);
   if (shape.kind == NormKind::layer)
     y.add_(view(weights.bias_H, {shape.width}));
@@ -32,8 +36,8 @@ void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                                 const NormGrads& grads,
                                 Workspace& /*workspace*/) {
   const bool layer = shape.kind == NormKind::layer;
-  const at::Tensor dy = view(dy_TH, {shape.rows, shape.width});
-  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  const at::Tensor dy = wide(dy_TH, {shape.rows, shape.width});
+  at::Tensor x = wide(x_TH, {shape.rows, shape.width});
   if (layer)
     x = x - x.mean(1, /*keepdim=*/true);
   const at::Tensor rstd = view(rstd_T, {shape.rows, 1});
@@ -53,7 +57,9 @@ void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
 void AtenBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
                                   std::int64_t width, std::int64_t stride,
                                   float* sum_N, Workspace& /*workspace*/) {
-  view(sum_N, {width}).add_(view(x_TN, {rows, width}, {{stride, 1}}).sum(0));
+  view(sum_N, {width})
+    .add_(view(x_TN, {rows, width}, {{stride, 1}})
+            .sum(at::IntArrayRef({0}), /*keepdim=*/false, at::kFloat));
 }
 
 at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
@@ -68,12 +74,15 @@ at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
 void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
                           TypedPtr x, TypedPtr raw_TX) {
   const std::int64_t d = shape.head_dim;
-  at::Tensor heads
+  const at::Tensor stored
     = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
-  if (raw_TX != nullptr)
-    view(raw_TX, {shape.rows, shape.heads, d}).copy_(heads);
+  if (raw_TX)
+    view(raw_TX, {shape.rows, shape.heads, d}).copy_(stored);
+  const at::Tensor heads = stored.to(at::kFloat);
   heads.mul_(heads_rstd(shape, heads))
     .mul_(aten_weight(view(weight_D, {d}), shape.kind));
+  if (x.type() != DType::f32)
+    stored.copy_(heads);
 }
 
 void AtenBackend::qk_norm_backward(const QkNormShape& shape,
@@ -81,9 +90,10 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
                                    TypedPtr dx, float* d_weight_D,
                                    Workspace& /*workspace*/) {
   const std::int64_t d = shape.head_dim;
-  const at::Tensor raw = view(raw_TX, {shape.rows, shape.heads, d});
-  at::Tensor dy
+  const at::Tensor raw = wide(raw_TX, {shape.rows, shape.heads, d});
+  const at::Tensor stored
     = view(dx, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
+  const at::Tensor dy = stored.to(at::kFloat);
   const at::Tensor rstd = heads_rstd(shape, raw);
   const at::Tensor normed = raw * rstd;
   view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
@@ -92,15 +102,15 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
                             ? view(shape.sums.dots_T, {shape.rows, 1, 1}) * rstd
                                 / static_cast<double>(shape.sums.count)
                             : (g * normed).mean(2, /*keepdim=*/true);
-  dy.copy_((g - normed * mean) * rstd);
+  stored.copy_((g - normed * mean) * rstd);
 }
 
 void AtenBackend::head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                             const float* weight, float* sums_T) {
   const std::int64_t width = shape.heads * shape.head_dim;
   at::Tensor products
-    = view(rows.a, {shape.rows, width}, {{rows.a_stride, 1}})
-      * view(rows.b, {shape.rows, width}, {{rows.b_stride, 1}});
+    = wide(rows.a, {shape.rows, width}, {{rows.a_stride, 1}})
+      * wide(rows.b, {shape.rows, width}, {{rows.b_stride, 1}});
   if (weight != nullptr)
     products.mul_(aten_weight(view(weight, {width}), shape.kind));
   view(sums_T, {shape.rows}).copy_(products.sum(1));

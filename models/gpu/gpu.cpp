@@ -39,9 +39,13 @@ Backend& gpu_backend(std::uint32_t device) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const std::size_t gpu = device % gpus.names.size();
   found = std::make_unique<AtenBackend>(
-    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), &gpu_memory(),
-    gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr,
-    &gpu_recorder);
+    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
+    AtenOptions{.memory = &gpu_memory(),
+                .flash = gpus.generations[gpu] >= first_with_flash
+                           ? &aten_flash()
+                           : nullptr,
+                .new_recorder = &gpu_recorder,
+                .bf16_storage = DType::bf16});
   return *found;
 }
 

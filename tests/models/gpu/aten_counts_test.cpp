@@ -195,7 +195,7 @@ struct Counted {
   Weights weights;
   Weights grads;
   CountedFlash flash;
-  AtenBackend backend{at::kCPU, &counted_memory(), &flash};
+  AtenBackend backend{at::kCPU, {.memory = &counted_memory(), .flash = &flash}};
 
   explicit Counted(std::int64_t layers)
     : shape(counted_shape(layers)),

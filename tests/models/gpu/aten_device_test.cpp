@@ -63,7 +63,7 @@ public:
 C10_REGISTER_GUARD_IMPL(PrivateUse1, StandInDevices)
 
 AtenBackend second_device() {
-  return AtenBackend(at::Device(stand_in_type, 1), nullptr);
+  return AtenBackend(at::Device(stand_in_type, 1));
 }
 
 TEST(AtenDevice, AWaitIsForTheStreamNotForTheDevice) {
@@ -99,12 +99,11 @@ TEST(AtenDevice, ABackgroundThreadEntersBeforeItsFirstJob) {
 
 TEST(AtenDevice, AHeadIsComputedInFewLargePieces) {
   EXPECT_EQ(second_device().logits_at_once(), defaults::logits_at_once_on_gpu);
-  EXPECT_EQ(AtenBackend(at::kCPU, nullptr).logits_at_once(),
-            defaults::logits_at_once);
+  EXPECT_EQ(AtenBackend(at::kCPU).logits_at_once(), defaults::logits_at_once);
 }
 
 TEST(AtenDevice, TheCpuIsNeitherEnteredNorWaitedFor) {
-  AtenBackend backend(at::kCPU, nullptr);
+  AtenBackend backend(at::kCPU);
   stand_in_events_waited = 0;
   backend.enter();
   backend.wait();

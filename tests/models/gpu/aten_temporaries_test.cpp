@@ -46,7 +46,7 @@ private:
 TEST(AtenTemporaries, OfTheOptimizerAreThoseOfAPiece) {
   constexpr std::int64_t count = (std::int64_t{1} << 25) + 5; // 128 MiB
   const auto floats = static_cast<std::size_t>(count);
-  AtenBackend backend(at::kCPU, nullptr);
+  AtenBackend backend(at::kCPU);
   std::vector<float> weight(floats, 1), grad(floats, 0.5F), m(floats),
     v(floats);
   const OptimizerRun run{
@@ -72,7 +72,7 @@ TEST(AtenTemporaries, OfTheOptimizerAreThoseOfAPiece) {
 TEST(AtenTemporaries, OfAGradientOfLogitsAreThoseOfSomeRows) {
   constexpr std::int64_t rows = 2048;
   constexpr std::int64_t vocab = 16384; // 128 MiB of logits
-  AtenBackend backend(at::kCPU, nullptr);
+  AtenBackend backend(at::kCPU);
   std::vector<float> logits(static_cast<std::size_t>(rows * vocab), 0);
   const std::vector<float> ones(rows, 1);
   const std::vector<std::int64_t> targets(rows, 3);

@@ -124,7 +124,7 @@ protected:
 
 TEST_P(FusedAttention, EqualsOursWithAKernelOfFp32) {
   const SlowFlash kernel(at::kFloat);
-  AtenBackend fused(at::kCPU, nullptr, &kernel);
+  AtenBackend fused(at::kCPU, {.flash = &kernel});
   const Found want = run(host_backend());
   const Found got = run(fused);
   EXPECT_THAT(got.context, Pointwise(FloatNear(1e-5F), want.context));
@@ -136,7 +136,7 @@ TEST_P(FusedAttention, EqualsOursWithAKernelOfFp32) {
 
 TEST_P(FusedAttention, EqualsOursWithin2PercentWithAKernelOfBf16) {
   const SlowFlash kernel(at::kBFloat16);
-  AtenBackend fused(at::kCPU, nullptr, &kernel);
+  AtenBackend fused(at::kCPU, {.flash = &kernel});
   const Found want = run(host_backend());
   const Found got = run(fused);
   const auto norm_error = [](const std::vector<float>& a,
@@ -162,8 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FusedAttention, UnsupportedCasesUseThePlainPath) {
   const SlowFlash kernel(at::kBFloat16);
-  AtenBackend fused(at::kCPU, nullptr, &kernel);
-  AtenBackend plain(at::kCPU, nullptr);
+  AtenBackend fused(at::kCPU, {.flash = &kernel});
+  AtenBackend plain(at::kCPU);
   AttentionShape shape = family_shape();
   shape.cap = 30;
   const auto qkv = random_floats(10 * shape.columns(), 1);
@@ -216,7 +216,7 @@ TEST(FixedOrder, HoldsWithinItsScope) {
 class FusedTraining : public ::testing::Test {
 protected:
   MetricSums train(DType dtype, const FlashKernel* kernel) const {
-    AtenBackend backend(at::kCPU, nullptr, kernel);
+    AtenBackend backend(at::kCPU, {.flash = kernel});
     Engine::Spec spec = troupe::testing::trained_actor(folder_ / "model");
     spec.backend = &backend;
     spec.dtype = dtype;

@@ -272,8 +272,8 @@ GenerateOptions few_tokens() {
 
 TEST(Recorded, AFailedCaptureOnlyMeansSingleLaunches) {
   const SmallModel model = long_model();
-  AtenBackend again(at::kCPU, nullptr, nullptr, &ReplayingRecorder::make);
-  AtenBackend refuses(at::kCPU, nullptr, nullptr, &RefusingRecorder::make);
+  AtenBackend again(at::kCPU, {.new_recorder = &ReplayingRecorder::make});
+  AtenBackend refuses(at::kCPU, {.new_recorder = &RefusingRecorder::make});
   EXPECT_EQ(responses_on(again, model, few_tokens()),
             responses_on(refuses, model, few_tokens()));
 }
@@ -293,8 +293,8 @@ TEST(Recorded, PaddedPassesOfAtenEqualUnpaddedOnes) {
     SmallModel model = long_model();
     for (LayerWeights& layer : model.weights.layers)
       layer.positions.window = window;
-    AtenBackend plain(at::kCPU, nullptr);
-    AtenBackend filled(at::kCPU, nullptr, nullptr, &ReplayingRecorder::make);
+    AtenBackend plain(at::kCPU);
+    AtenBackend filled(at::kCPU, {.new_recorder = &ReplayingRecorder::make});
     GenerateOptions options = few_tokens();
     options.max_sequences = 5;
     options.max_batch_tokens = 3; // slots wait, and passes are padded

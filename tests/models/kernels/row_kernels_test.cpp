@@ -17,7 +17,7 @@ constexpr float row_values[] = {1, 2, 3, 4, 5, 6};
 class RowKernels : public ::testing::TestWithParam<const char*> {
 protected:
   Backend& backend() {
-    static AtenBackend aten(at::kCPU, nullptr);
+    static AtenBackend aten(at::kCPU);
     const std::string name = GetParam();
     if (name == "Aten")
       return aten;

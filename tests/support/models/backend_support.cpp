@@ -40,23 +40,26 @@ const auto* const needs_gpu
 } // namespace
 
 models::Backend& unrecorded_backend_under_test() {
-  static models::AtenBackend aten(at::kCPU, nullptr);
+  static models::AtenBackend aten(at::kCPU, {.bf16_storage = DType::bf16});
   if (asked() == "aten")
     return aten;
   if (asked() != "gpu")
     return models::host_backend();
   constexpr int first_with_flash = 8; // as models/gpu/gpu.cpp
   static models::AtenBackend gpu(
-    at::Device(at::kCUDA, 0), models::gpu_backend(0).memory(),
-    net::find_gpus().generations.at(0) >= first_with_flash
-      ? &models::aten_flash()
-      : nullptr);
+    at::Device(at::kCUDA, 0),
+    {.memory = models::gpu_backend(0).memory(),
+     .flash = net::find_gpus().generations.at(0) >= first_with_flash
+                ? &models::aten_flash()
+                : nullptr,
+     .bf16_storage = DType::bf16});
   return gpu;
 }
 
 models::Backend& backend_under_test() {
-  static models::AtenBackend aten(at::kCPU, nullptr, nullptr,
-                                  &ReplayingRecorder::make);
+  static models::AtenBackend aten(
+    at::kCPU,
+    {.new_recorder = &ReplayingRecorder::make, .bf16_storage = DType::bf16});
   if (asked() == "host")
     return models::host_backend();
   if (asked() == "aten")

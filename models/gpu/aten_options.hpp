@@ -1,0 +1,24 @@
+// What a libtorch device has beside ATen's operations.
+#pragma once
+
+#include "config/base/dtype.hpp"
+#include "models/gpu/flash_attention.hpp"
+#include "models/kernels/graph_capture.hpp"
+#include "net/base/block_memory.hpp"
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+namespace troupe::models {
+
+struct AtenOptions {
+  using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
+
+  const net::BlockMemory* memory = nullptr; ///< null: system memory, on the CPU
+  const FlashKernel* flash = nullptr; ///< outlives the backend; null: none
+  NewRecorder new_recorder = nullptr; ///< null: nothing is captured
+  DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
+};
+
+} // namespace troupe::models
