@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 namespace troupe::models {
 namespace {
@@ -28,19 +29,28 @@ nlohmann::json reference_gradients() {
   return nlohmann::json::parse(file).at("cases");
 }
 
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
 class FamilyGradient : public ::testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     TROUPE_NEEDS_GOLDEN();
     folder_ = troupe::testing::golden_folder() / "models" / GetParam();
+    make_engine(DType::f32);
+    loss_ = std::make_unique<troupe::testing::GoldenLoss>(folder_);
+  }
+
+  void make_engine(DType operands) {
     Engine::Spec spec;
     spec.backend = &troupe::testing::backend_under_test();
     spec.folder = folder_;
     spec.role = GetParam();
     spec.trainable = true;
+    spec.dtype = operands;
     engine_ = std::make_unique<Engine>(spec);
     engine_->load_weights();
-    loss_ = std::make_unique<troupe::testing::GoldenLoss>(folder_);
   }
 
   /// Returns the loss; writes gradients to the grad plane.
@@ -60,6 +70,23 @@ protected:
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<troupe::testing::GoldenLoss> loss_;
 };
+
+TEST_P(FamilyGradient, InBf16IsNearFp32_I1) {
+  const double loss = run(false, true);
+  const std::vector<float> whole = gradient();
+  make_engine(DType::bf16);
+  const double rounded_loss = run(false, true);
+  const std::vector<float> rounded = gradient();
+  const double norm = std::sqrt(dot(whole, whole));
+  const double rounded_norm = std::sqrt(dot(rounded, rounded));
+  EXPECT_NEAR(rounded_loss, loss, 2e-3 * std::abs(loss));
+  EXPECT_NE(rounded_loss, loss) << "computed in fp32?";
+  // The host's attention rounds queries and keys of fp32 activations, which the
+  // sharp softmax of Gemma 3 turns into 12 %.
+  if (engine_->transformer().backend->storage(DType::bf16) == DType::bf16)
+    EXPECT_NEAR(rounded_norm, norm, 2e-2 * norm);
+  EXPECT_GT(dot(whole, rounded), 0.99 * norm * rounded_norm);
+}
 
 TEST_P(FamilyGradient, EqualsTransformersForEveryParameter) {
   const auto reference = reference_gradients().at(GetParam());

@@ -44,10 +44,12 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   models::Saved saved;
   saved.recompute = options.recompute;
   const models::RunContext context;
-  const models::TypedPtr hidden = forward(model, batch_, context, workspace, &saved);
+  const models::TypedPtr hidden
+    = forward(model, batch_, context, workspace, &saved);
   models::VocabularyHead head{loaded.weights.head};
   head.cap = loaded.shape.caps.logits;
   head.temperature = loaded.shape.multipliers.logits;
+  head.operands = loaded.weights.operands;
   head.backend = &backend;
   const auto found
     = token_statistics(head, hidden, wanted_, workspace, options.keep_logits);
