@@ -104,7 +104,7 @@ struct Generator::Impl {
     : shape(model),
       limits(most),
       decoder(model, weights, backend),
-      cache(model, backend) {}
+      cache(model, backend, backend.storage(weights.operands)) {}
 
   /// Returns the limit of the cache under these options.
   std::uint64_t cache_limit(const GenerateOptions& options) const {

@@ -30,8 +30,8 @@ void attend_tokens(const DecodeAttention& what, std::int64_t head,
   static thread_local AlignedFloats scores;
   scores.reserve(cache.capacity());
   const std::int32_t slot = tokens.front().slot;
-  const CachedHead cached{cache.keys(what.layer, slot, head),
-                          cache.values(what.layer, slot, head),
+  const CachedHead cached{cache.keys(what.layer, slot, head).floats(),
+                          cache.values(what.layer, slot, head).floats(),
                           cache.capacity(),
                           cache.value_stride(),
                           what.head_dim,

@@ -11,19 +11,19 @@
 namespace troupe::models {
 KvCache::KvCache(const ModelShape& shape) : KvCache(shape, host_backend()) {}
 
-KvCache::KvCache(const ModelShape& shape, Backend& backend)
+KvCache::KvCache(const ModelShape& shape, Backend& backend, DType type)
   : backend_(&backend),
     num_layers_(shape.num_layers),
     num_heads_(shape.num_kv_heads),
     head_dim_(shape.head_dim),
     value_stride_(round_up(shape.head_dim, KvCache::block)),
-    slab_(backend.memory()) {}
+    slab_(backend.memory(), type) {}
 
 std::uint64_t KvCache::slot_bytes(std::int64_t tokens) const {
   return static_cast<std::uint64_t>(
            num_layers_ * num_heads_
-           * head_floats(round_up(tokens, KvCache::block)))
-         * sizeof(float);
+           * head_numbers(round_up(tokens, KvCache::block)))
+         * size_bytes(type());
 }
 
 void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
@@ -31,11 +31,11 @@ void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
   capacity_ = round_up(tokens_, KvCache::block);
   ++resets_;
   num_slots_ = num_slots;
-  const std::int64_t floats
-    = num_layers_ * num_slots * num_heads_ * head_floats(capacity_);
+  const std::int64_t count
+    = num_layers_ * num_slots * num_heads_ * head_numbers(capacity_);
   // Kernels read whole blocks and drop what follows the last token; and padding
   // of values is added with weight 0, which NaN would survive.
-  backend_->fill(slab_.reserve(floats), floats, 0.0F);
+  backend_->fill(slab_.reserve(count), count, 0.0F);
   free_.clear();
   for (std::int32_t slot = 0; slot < num_slots; ++slot)
     free_.push_back(slot);
@@ -66,10 +66,11 @@ void KvCache::copy_prefix(std::int32_t from, std::int32_t to,
     values(0, from, 0), values(0, to, 0));
 }
 
-float* KvCache::keys(std::int64_t layer, std::int32_t slot, std::int64_t head) {
+TypedPtr KvCache::keys(std::int64_t layer, std::int32_t slot,
+                       std::int64_t head) {
   return slab_.data()
          + ((layer * num_slots_ + slot) * num_heads_ + head)
-             * head_floats(capacity_);
+             * head_numbers(capacity_);
 }
 
 } // namespace troupe::models

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "config/model/model_shape.hpp"
-#include "models/kernels/aligned_floats.hpp"
+#include "models/kernels/typed_block.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -23,7 +23,8 @@ public:
 
   /// Allocates in the host's memory.
   explicit KvCache(const ModelShape& shape);
-  KvCache(const ModelShape& shape, Backend& backend);
+  /// Allocates numbers of a type in the backend's memory.
+  KvCache(const ModelShape& shape, Backend& backend, DType type = DType::f32);
 
   /// Returns the bytes of a slot that holds `tokens`.
   std::uint64_t slot_bytes(std::int64_t tokens) const;
@@ -50,10 +51,10 @@ public:
   std::uint64_t resets() const {
     return resets_;
   }
-  /// Returns the floats from one head of a layer and slot to the next; heads of
-  /// a slot and slots of a layer are adjacent.
+  /// Returns the numbers from one head of a layer and slot to the next; heads
+  /// of a slot and slots of a layer are adjacent.
   std::int64_t head_stride() const {
-    return head_floats(capacity_);
+    return head_numbers(capacity_);
   }
   std::int64_t num_slots() const {
     return num_slots_;
@@ -61,13 +62,16 @@ public:
   std::int64_t value_stride() const {
     return value_stride_;
   }
-  float* keys(std::int64_t layer, std::int32_t slot, std::int64_t head);
-  float* values(std::int64_t layer, std::int32_t slot, std::int64_t head) {
+  DType type() const {
+    return slab_.type();
+  }
+  TypedPtr keys(std::int64_t layer, std::int32_t slot, std::int64_t head);
+  TypedPtr values(std::int64_t layer, std::int32_t slot, std::int64_t head) {
     return keys(layer, slot, head) + head_dim_ * capacity_;
   }
 
 private:
-  std::int64_t head_floats(std::int64_t capacity) const {
+  std::int64_t head_numbers(std::int64_t capacity) const {
     return capacity * (head_dim_ + value_stride_);
   }
 
@@ -81,7 +85,7 @@ private:
   std::int64_t num_slots_ = 0;
   std::uint64_t resets_ = 0;
   std::vector<std::int32_t> free_; ///< a min-heap
-  AlignedFloats slab_;
+  TypedBlock slab_;
 };
 
 } // namespace troupe::models

@@ -1,5 +1,7 @@
 #include "models/transformer/adapter.hpp"
 
+#include "models/kernels/typed_tensor.hpp"
+
 namespace troupe::models {
 
 TypedPtr AdapterMath::narrow(const Adapter& adapter, ConstRowsView x) const {
@@ -52,9 +54,9 @@ void merge_adapter(Backend& backend, const Adapter& adapter, float scale,
   const std::int64_t rank = adapter.rank();
   const std::int64_t in = adapter.a.size(1);
   const std::int64_t out = adapter.b.size(0);
-  backend.copy(adapter.a.const_data_ptr<float>(), scratch, rank * in);
+  backend.copy(numbers_of(adapter.a), scratch, rank * in);
   backend.scale(scratch, rank * in, scale);
-  backend.gemm({out, in, rank}, {adapter.b.const_data_ptr<float>(), rank, 1},
+  backend.gemm({out, in, rank}, {numbers_of(adapter.b), rank, 1},
                {scratch, in, 1}, {weight, in}, {.accumulate = true});
 }
 

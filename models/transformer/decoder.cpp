@@ -1,6 +1,7 @@
 #include "models/transformer/decoder.hpp"
 
 #include "config/base/error.hpp"
+#include "models/kernels/typed_tensor.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/stack.hpp"
 
@@ -29,15 +30,21 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
   if (!shape.experts.exist()) // with experts, the host assigns rows to them
     capture_.recorder = backend.recorder();
+  for (TypedBlock* buffer : activations())
+    *buffer = TypedBlock(backend.memory(), backend.storage(weights.operands));
   for (AlignedFloats* buffer : buffers())
     *buffer = AlignedFloats(backend.memory());
 }
 
-std::array<AlignedFloats*, 14> Decoder::buffers() {
-  return {&stream_RH_,      &normed_RH_,     &qkv_RX_,          &context_RX_,
-          &gate_up_RX_,     &branch_RH_,     &experts_.rows_RH, &activation_RI_,
-          &logits_.last_NH, &logits_.all_NV, &logits_.of_peers, &rows_,
-          &mlp_in_RH_,      &sums_2R_};
+std::array<TypedBlock*, 10> Decoder::activations() {
+  return {&stream_RH_,       &normed_RH_,     &qkv_RX_,        &context_RX_,
+          &gate_up_RX_,      &branch_RH_,     &activation_RI_, &mlp_in_RH_,
+          &experts_.rows_RH, &logits_.last_NH};
+}
+
+std::array<AlignedFloats*, 5> Decoder::buffers() {
+  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers, &rows_,
+          &sums_2R_};
 }
 
 /// Prepares weights [out_i, in], stacked along their rows, as one.
@@ -74,7 +81,7 @@ Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
     const Adapter& own = *adapter++;
     if (!part.defined())
       continue;
-    backend_.copy(part.const_data_ptr<float>(), to, part.numel());
+    backend_.copy(numbers_of(part), to, part.numel());
     if (own.defined())
       merge_adapter(backend_, own, weights_.adapter_scale, to, scratch);
     found.push_back(at::from_blob(to, part.sizes(), at::kFloat));
@@ -203,7 +210,7 @@ void Decoder::layers(KvCache& cache, const TensorPeers& peers,
     context.check();
     const auto layer = static_cast<std::int64_t>(i);
     const LayerWeights& w = weights_.layers[i];
-    const float* mlp_in = nullptr;
+    ConstTypedPtr mlp_in;
     if (shape_.parallel_residual)
       mlp_in = norm(w.post_norm, num_rows, mlp_in_RH_);
     attention(layer, norm(w.input_norm, num_rows, normed_RH_), cache, peers);
@@ -231,7 +238,7 @@ void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
 void Decoder::embed(const TensorPeers& peers) {
   const std::int64_t hidden = shape_.hidden_size;
   const std::span<const DecodeToken> tokens = pass_.tokens();
-  float* stream = stream_RH_.data();
+  const TypedPtr stream = stream_RH_.data();
   const std::int64_t known = weights_.embedding.size(0);
   table_rows_.clear();
   for (const DecodeToken& token : tokens) {
@@ -239,11 +246,11 @@ void Decoder::embed(const TensorPeers& peers) {
     table_rows_.push_back(id < known ? id : -1); // another tp rank has it
   }
   backend_.gather_rows({table_rows_, hidden, embedding_scale(shape_)},
-                       weights_.embedding.const_data_ptr<float>(), stream);
+                       numbers_of(weights_.embedding), stream);
   if (weights_.positions.defined() && peers.first()) {
     std::ranges::transform(tokens, table_rows_.begin(), &DecodeToken::position);
-    backend_.add_rows({table_rows_, hidden},
-                      weights_.positions.const_data_ptr<float>(), stream);
+    backend_.add_rows({table_rows_, hidden}, numbers_of(weights_.positions),
+                      stream);
   }
   peers.sum(stream, pass_.num_tokens() * hidden, "embedding");
 }
@@ -253,8 +260,8 @@ NormShape Decoder::norm_shape(std::int64_t num_rows) const {
           shape_.norm};
 }
 
-const float* Decoder::norm(const Norm& by, std::int64_t num_rows,
-                           AlignedFloats& to) {
+ConstTypedPtr Decoder::norm(const Norm& by, std::int64_t num_rows,
+                            TypedBlock& to) {
   if (!by.defined())
     return stream_RH_.data();
   backend_.norm(norm_shape(num_rows), stream_RH_.data(), by.weights(),
@@ -278,8 +285,8 @@ void Decoder::norm_heads(const LayerWeights& w, std::int64_t num_rows,
   };
   const QkNormShape queries = shape_of(heads_width_, sums);
   const QkNormShape keys = shape_of(kv_width_, sums + num_rows);
-  float* const q = qkv_RX_.data();
-  float* const k = q + heads_width_;
+  const TypedPtr q = qkv_RX_.data();
+  const TypedPtr k = q + heads_width_;
   backend_.head_sums(queries, {q, q, stride, stride}, nullptr, sums);
   backend_.head_sums(keys, {k, k, stride, stride}, nullptr, sums + num_rows);
   peers.sum(sums, 2 * num_rows, "sum over heads");
@@ -287,7 +294,7 @@ void Decoder::norm_heads(const LayerWeights& w, std::int64_t num_rows,
   backend_.qk_norm(keys, w.qk_norms.k.const_data_ptr<float>(), k, nullptr);
 }
 
-void Decoder::attention(std::int64_t layer, const float* in_RH, KvCache& cache,
+void Decoder::attention(std::int64_t layer, ConstTypedPtr in_RH, KvCache& cache,
                         const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
@@ -320,12 +327,12 @@ void Decoder::attention(std::int64_t layer, const float* in_RH, KvCache& cache,
               peers);
 }
 
-void Decoder::mlp(std::int64_t layer, const float* in_RH,
+void Decoder::mlp(std::int64_t layer, ConstTypedPtr in_RH,
                   const TensorPeers& peers) {
   const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
-  float* to = begin_branch(num_rows, peers);
+  const TypedPtr to = begin_branch(num_rows, peers);
   if (w.has_mlp()) {
     backend_.product(num_rows, in_RH, *packed.gate_up,
                      {gate_up_RX_.data(), packed.gate_up->out()},
@@ -355,7 +362,7 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
                              const RunContext& context) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t hidden = shape_.hidden_size;
-  float* last = logits_.last_NH.reserve(count * hidden);
+  const TypedPtr last = logits_.last_NH.reserve(count * hidden);
   backend_.gather_rows({rows, hidden}, stream_RH_.data(), normed_RH_.data());
   backend_.norm(norm_shape(count), normed_RH_.data(),
                 weights_.final_norm.weights(), last, nullptr);

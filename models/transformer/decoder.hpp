@@ -10,6 +10,7 @@
 
 #include "models/kernels/aligned_floats.hpp"
 #include "models/kernels/backend.hpp"
+#include "models/kernels/typed_block.hpp"
 #include "models/parallel/tensor_peers.hpp"
 #include "models/transformer/decode_pass.hpp"
 #include "models/transformer/transformer.hpp"
@@ -75,14 +76,15 @@ private:
 
   /// Rows on their way through experts.
   struct ExpertRows {
-    AlignedFloats rows_RH; ///< of one expert, input and output
+    TypedBlock rows_RH;      ///< of one expert, input and output
+    AlignedFloats logits_RE; ///< of the router
     bool is_recorded = false;
     std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
   };
 
   /// Logits on their way to the host, which draws from them.
   struct LogitBuffers {
-    AlignedFloats last_NH; ///< rows whose logits are requested
+    TypedBlock last_NH; ///< rows whose logits are requested
     AlignedFloats all_NV;
     AlignedFloats of_peers; ///< [peers, N, ceil(V / peers)]
     std::unique_ptr<const net::HostRead> of_host;
@@ -111,33 +113,35 @@ private:
   /// Returns the buffer that this rank's part of a branch is added up in: the
   /// stream, or a buffer of its own if a norm follows. `end_branch` sums it
   /// over the tp group and adds it to the stream.
-  float* begin_branch(std::int64_t num_rows, const TensorPeers& peers);
+  TypedPtr begin_branch(std::int64_t num_rows, const TensorPeers& peers);
   void end_branch(std::int64_t num_rows, const Norm& behind,
                   const TensorPeers& peers);
   /// Adds x [R, k] B + bias to the stream, the product split over the tp ranks.
-  void add_product(std::int64_t num_rows, const AlignedFloats& x,
+  void add_product(std::int64_t num_rows, const TypedBlock& x,
                    const PreparedWeight& b, const at::Tensor& bias,
                    const Norm& behind, const TensorPeers& peers);
   /// Adds this rank's part of a product to the buffer of a branch.
-  void end_product(std::int64_t num_rows, const AlignedFloats& x,
+  void end_product(std::int64_t num_rows, const TypedBlock& x,
                    const PreparedWeight& b, const at::Tensor& bias,
-                   const TensorPeers& peers, float* to);
+                   const TensorPeers& peers, TypedPtr to);
   NormShape norm_shape(std::int64_t num_rows) const;
   /// Returns the norm of the stream in `to`, or the stream where there is none.
-  const float* norm(const Norm& by, std::int64_t num_rows, AlignedFloats& to);
+  ConstTypedPtr norm(const Norm& by, std::int64_t num_rows, TypedBlock& to);
   /// Norms queries and keys over all heads of a token, on all tp ranks.
   void norm_heads(const LayerWeights& w, std::int64_t num_rows,
                   const TensorPeers& peers);
-  void attention(std::int64_t layer, const float* in_RH, KvCache& cache,
+  void attention(std::int64_t layer, ConstTypedPtr in_RH, KvCache& cache,
                  const TensorPeers& peers);
   /// Adds the outputs of the layer's experts to the buffer of a branch.
-  void experts(std::int64_t layer, const float* in_RH, float* to);
+  void experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to);
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
   /// Returns finished logits for the host.
   const float* finish(float* logits, std::int64_t count);
-  std::array<AlignedFloats*, 14> buffers();
-  void mlp(std::int64_t layer, const float* in_RH, const TensorPeers& peers);
+  /// Returns the buffers of activations.
+  std::array<TypedBlock*, 10> activations();
+  std::array<AlignedFloats*, 5> buffers();
+  void mlp(std::int64_t layer, ConstTypedPtr in_RH, const TensorPeers& peers);
 
   const ModelShape& shape_;
   const Weights& weights_;
@@ -147,16 +151,16 @@ private:
   std::int64_t kv_width_;     ///< G*D
   std::vector<Layer> layers_; ///< packed
   Prepared head_;             ///< [V, H]
-  AlignedFloats stream_RH_;   ///< residual stream
-  AlignedFloats normed_RH_;   ///< norm of the stream
-  AlignedFloats qkv_RX_;      ///< [R, (A+2G)*D]
-  AlignedFloats context_RX_;  ///< [R, A*D]
-  AlignedFloats gate_up_RX_;  ///< [R, 2I], or [R, I] without a gate
-  AlignedFloats branch_RH_;   ///< of a layer with norms after its branches
-  AlignedFloats mlp_in_RH_;   ///< of a layer whose branches read one stream
+  TypedBlock stream_RH_;      ///< residual stream
+  TypedBlock normed_RH_;      ///< norm of the stream
+  TypedBlock qkv_RX_;         ///< [R, (A+2G)*D]
+  TypedBlock context_RX_;     ///< [R, A*D]
+  TypedBlock gate_up_RX_;     ///< [R, 2I], or [R, I] without a gate
+  TypedBlock branch_RH_;      ///< of a layer with norms after its branches
+  TypedBlock mlp_in_RH_;      ///< of a layer whose branches read one stream
   AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
   ExpertRows experts_;
-  AlignedFloats activation_RI_;
+  TypedBlock activation_RI_;
   LogitBuffers logits_;
   AlignedFloats rows_;                   ///< the pass's rows, in device memory
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch

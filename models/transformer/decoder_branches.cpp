@@ -6,10 +6,11 @@
 
 namespace troupe::models {
 
-float* Decoder::begin_branch(std::int64_t num_rows, const TensorPeers& peers) {
+TypedPtr Decoder::begin_branch(std::int64_t num_rows,
+                               const TensorPeers& peers) {
   const std::int64_t count = num_rows * shape_.hidden_size;
   const bool changes = shape_.changes_branches();
-  float* to = changes ? branch_RH_.data() : stream_RH_.data();
+  const TypedPtr to = changes ? branch_RH_.data() : stream_RH_.data();
   if (changes || !peers.first())
     backend_.fill(to, count, 0.0F);
   return to;
@@ -21,7 +22,7 @@ void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
   if (!shape_.changes_branches())
     return peers.sum(stream_RH_.data(), count, "sum of products");
   peers.sum(branch_RH_.data(), count, "sum of products");
-  float* branch = branch_RH_.data();
+  TypedPtr branch = branch_RH_.data();
   if (behind.defined()) {
     branch = normed_RH_.data();
     backend_.norm(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
@@ -33,16 +34,16 @@ void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
   backend_.add(stream_RH_.data(), branch, stream_RH_.data(), count);
 }
 
-void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
+void Decoder::add_product(std::int64_t num_rows, const TypedBlock& x,
                           const PreparedWeight& b, const at::Tensor& bias,
                           const Norm& behind, const TensorPeers& peers) {
   end_product(num_rows, x, b, bias, peers, begin_branch(num_rows, peers));
   end_branch(num_rows, behind, peers);
 }
 
-void Decoder::end_product(std::int64_t num_rows, const AlignedFloats& x,
+void Decoder::end_product(std::int64_t num_rows, const TypedBlock& x,
                           const PreparedWeight& b, const at::Tensor& bias,
-                          const TensorPeers& peers, float* to) {
+                          const TensorPeers& peers, TypedPtr to) {
   const float* bias_data
     = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   backend_.product(
@@ -76,7 +77,7 @@ void Decoder::record(const Routing& routing, std::int64_t column) {
                 experts_.chosen_RW.begin() + r * width + column);
 }
 
-void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
+void Decoder::experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to) {
   const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
@@ -84,11 +85,9 @@ void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
   const std::int64_t width = shape_.experts.width;
   const std::int64_t count = shape_.experts.count;
   MlpShape unit{0, width, shape_.activation, shape_.gated_mlp};
-  float* logits
-    = experts_.rows_RH.reserve(2 * num_rows * hidden + num_rows * count)
-      + 2 * num_rows * hidden;
-  float* x = experts_.rows_RH.data();
-  float* y = x + num_rows * hidden;
+  float* logits = experts_.logits_RE.reserve(num_rows * count);
+  const TypedPtr x = experts_.rows_RH.reserve(2 * num_rows * hidden);
+  const TypedPtr y = x + num_rows * hidden;
   backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
   const Routing routing
     = route(backend_,

@@ -40,8 +40,9 @@ TEST_P(Attend, EqualsTheDefinition) {
   shape.head_dim = dim;
   KvCache cache(shape);
   cache.reset(3, tokens);
-  const CachedHead head{cache.keys(1, 2, 1), cache.values(1, 2, 1),
-                        cache.capacity(), cache.value_stride(), dim};
+  const CachedHead head{cache.keys(1, 2, 1).floats(),
+                        cache.values(1, 2, 1).floats(), cache.capacity(),
+                        cache.value_stride(), dim};
   const auto count = static_cast<std::size_t>(tokens * dim);
   const auto width = static_cast<std::size_t>(dim);
   const auto keys = random_floats(count, 1);

@@ -1,0 +1,179 @@
+// Attention of generation of aten_backend.hpp: all sequences with one row at
+// once, over the whole cache in place, and the others one by one.
+#include "models/gpu/aten_attention.hpp"
+#include "models/gpu/aten_backend.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/TensorIndexing.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+using at::indexing::Slice;
+
+constexpr std::int64_t aten_row_numbers
+  = sizeof(DecodeToken) / sizeof(std::int32_t);
+
+/// Returns a b of a batch in fp32. Operands are rounded to the type of `b`,
+/// which a GPU multiplies as it is.
+at::Tensor aten_batched(const at::Tensor& a, const at::Tensor& b) {
+  if (b.scalar_type() == at::kFloat)
+    return at::bmm(a, b);
+  const at::Tensor rounded = a.to(b.scalar_type());
+  if (b.is_cuda())
+    return at::bmm(rounded, b, at::kFloat);
+  return at::bmm(rounded.to(at::kFloat), b.to(at::kFloat));
+}
+
+} // namespace
+
+void AtenBackend::decode_attention(const DecodeAttention& what,
+                                   const DecodeTokens& tokens, KvCache& cache,
+                                   TypedPtr qkv_RX, TypedPtr context_RX) {
+  const auto count = static_cast<std::int64_t>(tokens.all.size());
+  const std::int64_t d = what.head_dim;
+  // the slot and the position of each row, which are adjacent
+  const at::Tensor numbers_2R
+    = at::for_blob(const_cast<std::int32_t*>(&tokens.all.data()->slot),
+                   {2, count})
+        .strides({{1, aten_row_numbers}})
+        .options(at::TensorOptions(at::kInt).device(device_))
+        .target_device(device_)
+        .make_tensor()
+        .to(at::kLong, /*non_blocking=*/false, /*copy=*/false,
+            at::MemoryFormat::Contiguous);
+  const at::Tensor slots = numbers_2R.select(0, 0);
+  const at::Tensor positions = numbers_2R.select(0, 1);
+  const auto norm
+    = [&](std::int64_t first, std::int64_t heads, const float* norm_D) {
+        if (norm_D == nullptr)
+          return;
+        const at::Tensor stored = view(qkv_RX + first * d, {count, heads, d},
+                                       {{what.columns(), d, 1}});
+        const at::Tensor x = stored.to(at::kFloat);
+        x.mul_((x.square().mean(2, /*keepdim=*/true) + what.norm_eps).rsqrt())
+          .mul_(aten_weight(view(norm_D, {d}), what.norm));
+        if (stored.scalar_type() != at::kFloat)
+          stored.copy_(x);
+      };
+  norm(0, what.heads, what.q_norm_D);
+  norm(what.heads, what.kv_heads, what.k_norm_D);
+  at::Tensor heads = wide(qkv_RX, {count, what.heads + what.kv_heads, d},
+                          {{what.columns(), d, 1}});
+  if (what.rope != nullptr)
+    heads = turned(heads, *what.rope, positions, /*backwards=*/false);
+  const at::Tensor queries = heads.narrow(1, 0, what.heads) * what.scale;
+  const std::int64_t head = cache.head_stride();
+  at::Tensor keys_SGDC
+    = view(cache.keys(what.layer, 0, 0),
+           {cache.num_slots(), what.kv_heads, d, cache.capacity()},
+           {{what.kv_heads * head, head, cache.capacity(), 1}});
+  keys_SGDC.index_put_(
+    {slots, Slice(), Slice(), positions},
+    heads.narrow(1, what.heads, what.kv_heads).to(keys_SGDC.scalar_type()));
+  at::Tensor values_SGCD
+    = view(cache.values(what.layer, 0, 0),
+           {cache.num_slots(), what.kv_heads, cache.capacity(), d},
+           {{what.kv_heads * head, head, cache.value_stride(), 1}});
+  values_SGCD.index_put_({slots, Slice(), positions},
+                         view(qkv_RX + (what.heads + what.kv_heads) * d,
+                              {count, what.kv_heads, d},
+                              {{what.columns(), d, 1}}));
+  const AtenRows own{slots, positions, queries};
+  const at::Tensor context = view(context_RX, {count, what.heads * d});
+  attend_singles(what, tokens.groups, own, cache, context);
+  for (const DecodeGroup& group : tokens.groups)
+    if (group.tokens > 1)
+      attend_group(what, group, own, cache, context);
+}
+
+// Slots without a row in this pass are computed too, from their first token,
+// and discarded: the cache is read in place.
+void AtenBackend::attend_singles(const DecodeAttention& what,
+                                 std::span<const DecodeGroup> groups,
+                                 const AtenRows& rows, KvCache& cache,
+                                 const at::Tensor& context_RX) const {
+  std::vector<std::int64_t> singles;
+  std::int64_t keys = 1;
+  for (const DecodeGroup& group : groups) {
+    if (group.tokens != 1)
+      continue;
+    singles.push_back(static_cast<std::int64_t>(group.first));
+    keys = std::max(keys, group.keys);
+  }
+  if (singles.empty())
+    return;
+  // The index would be a host-to-device copy: none if all rows are single.
+  const bool all = singles.size() == groups.size();
+  const at::Tensor chosen = all ? at::Tensor{} : indices(singles);
+  const auto of_singles
+    = [&](const at::Tensor& x) { return all ? x : x.index_select(0, chosen); };
+  const at::Tensor slot_index = of_singles(rows.slots_R);
+  const std::int64_t slots = cache.num_slots();
+  const auto by_slot = [&](const at::Tensor& x, at::IntArrayRef sizes) {
+    return at::zeros(sizes, x.options()).index_copy_(0, slot_index, x);
+  };
+  const std::int64_t g = what.kv_heads;
+  const std::int64_t d = what.head_dim;
+  const at::Tensor queries
+    = by_slot(of_singles(rows.queries_RAD), {slots, what.heads, d});
+  // Padding rows have a position after these keys, so a window would mask all.
+  const at::Tensor positions
+    = by_slot(of_singles(rows.positions_R).clamp_max(keys - 1), {slots});
+  const at::Tensor cached_keys
+    = view(cache.keys(what.layer, 0, 0), {slots * g, d, keys},
+           {{cache.head_stride(), cache.capacity(), 1}});
+  const at::Tensor cached_values
+    = view(cache.values(what.layer, 0, 0), {slots * g, keys, d},
+           {{cache.head_stride(), cache.value_stride(), 1}});
+  at::Tensor scores = aten_capped(
+    aten_batched(queries.reshape({slots * g, -1, d}), cached_keys), what.cap);
+  scores = scores.reshape({slots, what.heads, keys})
+             .masked_fill_(hidden(positions, keys, what.window).unsqueeze(1),
+                           aten_hidden_score);
+  const at::Tensor context
+    = aten_batched(at::softmax(scores, 2).reshape({slots * g, -1, keys}),
+                   cached_values)
+        .reshape({slots, what.heads * d});
+  at::Tensor to = context_RX;
+  if (all)
+    at::index_select_out(to, context.to(to.scalar_type()), 0, slot_index);
+  else
+    to.index_copy_(0, chosen,
+                   context.index_select(0, slot_index).to(to.scalar_type()));
+}
+
+void AtenBackend::attend_group(const DecodeAttention& what,
+                               const DecodeGroup& group, const AtenRows& rows,
+                               KvCache& cache,
+                               const at::Tensor& context_RX) const {
+  const auto begin = static_cast<std::int64_t>(group.first);
+  const auto count = static_cast<std::int64_t>(group.tokens);
+  const std::int64_t g = what.kv_heads;
+  const std::int64_t d = what.head_dim;
+  const at::Tensor queries
+    = rows.queries_RAD.narrow(0, begin, count).transpose(0, 1); // [A, n, D]
+  const at::Tensor cached_keys
+    = view(cache.keys(what.layer, group.slot, 0), {g, d, group.keys},
+           {{cache.head_stride(), cache.capacity(), 1}});
+  const at::Tensor cached_values
+    = view(cache.values(what.layer, group.slot, 0), {g, group.keys, d},
+           {{cache.head_stride(), cache.value_stride(), 1}});
+  at::Tensor scores
+    = aten_capped(aten_batched(aten_shared(queries, g), cached_keys), what.cap);
+  scores = scores.reshape({what.heads, count, group.keys})
+             .masked_fill_(hidden(rows.positions_R.narrow(0, begin, count),
+                                  group.keys, what.window),
+                           aten_hidden_score);
+  const at::Tensor context
+    = aten_batched(aten_shared(at::softmax(scores, 2), g), cached_values)
+        .reshape({what.heads, count, d});
+  at::Tensor to = context_RX.narrow(0, begin, count);
+  to.copy_(context.transpose(0, 1).reshape({count, what.heads * d}));
+}
+
+} // namespace troupe::models
