@@ -1,8 +1,7 @@
 // Attention over packed sequences of aten_backend.hpp, one after the other,
 // where no fused kernel supports it (aten_flash.cpp).
-#include "models/gpu/aten_attention.hpp"
-
 #include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_parts.hpp"
 
 #include <ATen/ATen.h>
 

@@ -2,7 +2,12 @@
 #include "models/gpu/aten_backend.hpp"
 
 #include "config/base/error.hpp"
+#include "models/gpu/aten_parts.hpp"
 #include "models/gpu/fixed_order.hpp"
+#include "models/gpu/kernels/gated_unit.hpp"
+#include "models/gpu/kernels/rotation.hpp"
+#include "models/gpu/own_kernels.hpp"
+#include "models/gpu/stored_type.hpp"
 #include "models/kernels/typed_tensor.hpp"
 
 #include <ATen/ATen.h>
@@ -219,6 +224,18 @@ at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
 void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
                        std::span<const std::int32_t> positions_T, TypedPtr x,
                        bool backwards) {
+  if (options_.own_kernels)
+    return gpu::with_stored(x.type(), [&](auto as) {
+      using Kernel = gpu::Rotate<typename decltype(as)::type>;
+      const at::Tensor positions = tables_.of(positions_T, device_);
+      gpu::run_kernel(
+        device_,
+        Kernel{shape, gpu::Rotation::of(table),
+               positions.const_data_ptr<std::int32_t>(), as.at(x), backwards},
+        Kernel::blocks(shape.rows),
+        {"rotate", 2 * shape.rows * shape.heads * shape.head_dim
+                     * static_cast<std::int64_t>(size_bytes(x.type()))});
+    });
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
   heads.copy_(turned(heads.to(at::kFloat), table,
@@ -236,6 +253,25 @@ void aten_activate(at::Tensor& to, const at::Tensor& x, Activation activation) {
     at::silu_out(to, x);
   else
     at::gelu_out(to, x, aten_approximation(activation));
+}
+
+/// Calls f with the activation as a kernel takes it.
+template <class F>
+void with_unit(Activation activation, F f) {
+  switch (activation) {
+  case Activation::silu:
+    return f(Silu{});
+  case Activation::gelu:
+    return f(Gelu{});
+  case Activation::gelu_tanh:
+    return f(GeluTanh{});
+  }
+}
+
+/// Returns the bytes of a unit's tensors, each read or written so often.
+std::int64_t unit_bytes(const MlpShape& shape, DType type, std::int64_t times) {
+  return times * shape.rows * (shape.columns() + shape.width)
+         * static_cast<std::int64_t>(size_bytes(type));
 }
 
 /// Returns a tensor for a result in fp32: the target itself if that is fp32.
@@ -264,6 +300,17 @@ void aten_activate_backward(at::Tensor& x, const at::Tensor& d,
 
 void AtenBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
                            TypedPtr act) {
+  if (options_.own_kernels)
+    return gpu::with_stored(in.type(), [&](auto as) {
+      with_unit(shape.activation, [&](auto unit) {
+        using Kernel
+          = gpu::GatedUnit<decltype(unit), typename decltype(as)::type>;
+        gpu::run_kernel(device_,
+                        Kernel{as.at(in), as.at(act), shape.width, shape.gated},
+                        Kernel::blocks(shape.rows, shape.width),
+                        {"gated_unit", unit_bytes(shape, in.type(), 1)});
+      });
+    });
   const at::Tensor x = wide(in, {shape.rows, shape.columns()});
   const at::Tensor target = view(act, {shape.rows, shape.width});
   at::Tensor unit = aten_unrounded(target);
@@ -275,6 +322,17 @@ void AtenBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
 
 void AtenBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                                     TypedPtr d_act) {
+  if (options_.own_kernels)
+    return gpu::with_stored(in.type(), [&](auto as) {
+      with_unit(shape.activation, [&](auto unit) {
+        using Kernel
+          = gpu::GatedUnitBackward<decltype(unit), typename decltype(as)::type>;
+        gpu::run_kernel(
+          device_, Kernel{as.at(in), as.at(d_act), shape.width, shape.gated},
+          Kernel::blocks(shape.rows, shape.width),
+          {"gated_unit_backward", unit_bytes(shape, in.type(), 2)});
+      });
+    });
   const at::Tensor stored = view(in, {shape.rows, shape.columns()});
   const at::Tensor x = stored.to(at::kFloat);
   at::Tensor first = x.narrow(1, 0, shape.width);

@@ -17,8 +17,7 @@
 
 namespace troupe::models {
 
-/// Returns what a norm multiplies by.
-at::Tensor aten_weight(const at::Tensor& weight, NormKind kind);
+struct AtenRows; // aten_parts.hpp
 
 class AtenBackend final : public Backend {
 public:
@@ -63,6 +62,9 @@ public:
 
   void norm(const NormShape& shape, ConstTypedPtr x_TH,
             const NormWeights& weights, TypedPtr y_TH, float* rstd_T) override;
+  void add_norm(const NormShape& shape, ConstTypedPtr a_TH, ConstTypedPtr b_TH,
+                TypedPtr sum_TH, const NormWeights& weights, TypedPtr y_TH,
+                float* rstd_T) override;
   void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                      ConstTypedPtr x_TH, const NormWeights& weights,
                      const float* rstd_T, TypedPtr dx_TH,
@@ -125,13 +127,12 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
-  /// Rows of a decoding pass, on the device.
-  struct AtenRows {
-    at::Tensor slots_R;
-    at::Tensor positions_R;
-    at::Tensor queries_RAD;
-  };
-
+  bool takes_own_norm(const NormShape& shape, ConstTypedPtr x_TH,
+                      ConstTypedPtr y_TH) const;
+  void own_norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                         ConstTypedPtr x_TH, const NormWeights& weights,
+                         const float* rstd_T, TypedPtr dx_TH,
+                         const NormGrads& grads, Workspace& workspace);
   /// Returns numbers of the device as a tensor of their type; contiguous unless
   /// strides are given.
   at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,

@@ -1,7 +1,7 @@
 // Attention of generation of aten_backend.hpp: all sequences with one row at
 // once, over the whole cache in place, and the others one by one.
-#include "models/gpu/aten_attention.hpp"
 #include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_parts.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/TensorIndexing.h>

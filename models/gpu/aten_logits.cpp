@@ -1,5 +1,8 @@
-// Logits, scalar heads and the optimizer of aten_backend.hpp.
+// Logits and scalar heads of aten_backend.hpp.
 #include "models/gpu/aten_backend.hpp"
+#include "models/gpu/kernels/logit_gradient.hpp"
+#include "models/gpu/kernels/logit_parts.hpp"
+#include "models/gpu/own_kernels.hpp"
 
 #include <ATen/ATen.h>
 
@@ -11,41 +14,13 @@ namespace troupe::models {
 
 namespace {
 
-/// Elements of one operation: libtorch holds several temporaries of its size,
-/// which no plan counts. Long enough to be worth a launch.
-constexpr std::int64_t aten_piece = std::int64_t{1} << 22;
+/// Logits of one operation: libtorch holds several temporaries of their size,
+/// which no plan counts. Enough to be worth a launch.
+constexpr std::int64_t aten_logits_at_once = std::int64_t{1} << 24;
 
-/// Returns the runs in pieces.
-std::vector<OptimizerRun> aten_pieces(std::span<const OptimizerRun> runs) {
-  std::vector<OptimizerRun> pieces;
-  for (OptimizerRun rest : runs)
-    while (rest.begin < rest.end) {
-      OptimizerRun& piece = pieces.emplace_back(rest);
-      piece.end = std::min(rest.end, rest.begin + aten_piece);
-      rest.moment += piece.end - rest.begin;
-      rest.begin = piece.end;
-    }
-  return pieces;
-}
-
-/// Joins adjacent runs of one kind: operations are few and long.
-std::vector<OptimizerRun> aten_joined(std::span<const OptimizerRun> runs) {
-  std::vector<OptimizerRun> joined;
-  for (const OptimizerRun& run : runs) {
-    if (!joined.empty()) {
-      OptimizerRun& last = joined.back();
-      const bool continues
-        = last.end == run.begin
-          && last.moment + (last.end - last.begin) == run.moment
-          && last.decay == run.decay && last.counted == run.counted;
-      if (continues) {
-        last.end = run.end;
-        continue;
-      }
-    }
-    joined.push_back(run);
-  }
-  return joined;
+/// Returns the bytes of the logits.
+std::int64_t logit_bytes(const LogitRows& shape) {
+  return shape.rows * shape.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
 } // namespace
@@ -85,6 +60,15 @@ void AtenBackend::keep_logits(const KeptIds& kept, float* logits_RV) {
 
 void AtenBackend::logit_parts(const LogitRows& shape, const float* logits_RV,
                               RowPart* parts_R) {
+  if (options_.own_kernels) {
+    const at::Tensor targets = indices(shape.targets_R);
+    return gpu::run_kernel(
+      device_,
+      gpu::LogitParts<float>{logits_RV, targets.const_data_ptr<std::int64_t>(),
+                             parts_R, shape.vocab, shape.inverse_temperature},
+      gpu::LogitParts<float>::blocks(shape.rows),
+      {"logit_parts", 2 * logit_bytes(shape)});
+  }
   const at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});
   const at::Tensor targets = indices(shape.targets_R).unsqueeze(1);
   const at::Tensor elsewhere = (targets < 0).logical_or(targets >= shape.vocab);
@@ -103,6 +87,14 @@ void AtenBackend::logit_parts(const LogitRows& shape, const float* logits_RV,
 void AtenBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
                              const RowPart* parts_PR,
                              const RowStatistics& found) {
+  if (options_.own_kernels)
+    return gpu::run_kernel(
+      device_,
+      gpu::JoinLogitParts{parts_PR, peers, shape.rows,
+                          shape.inverse_temperature, found},
+      gpu::JoinLogitParts::blocks(shape.rows),
+      {"join_logit_parts", shape.rows * (peers + 1) * row_part_floats
+                             * static_cast<std::int64_t>(sizeof(float))});
   const at::Tensor parts
     = view(&parts_PR->top, {std::int64_t{peers}, shape.rows, row_part_floats});
   const auto column = [&](std::int64_t i) { return parts.select(2, i); };
@@ -122,8 +114,18 @@ void AtenBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
 void AtenBackend::logit_gradient(const LogitRows& shape,
                                  const RowGradients& gradients,
                                  float* logits_RV) {
+  if (options_.own_kernels) {
+    const at::Tensor targets = indices(shape.targets_R);
+    return gpu::run_kernel(device_,
+                           gpu::LogitGradient<float>{
+                             logits_RV, targets.const_data_ptr<std::int64_t>(),
+                             gradients, shape.vocab, shape.inverse_temperature,
+                             shape.inverse_cap},
+                           gpu::LogitGradient<float>::blocks(shape.rows),
+                           {"logit_gradient", 2 * logit_bytes(shape)});
+  }
   const std::int64_t rows_at_once
-    = std::max<std::int64_t>(1, 4 * aten_piece / shape.vocab);
+    = std::max<std::int64_t>(1, aten_logits_at_once / shape.vocab);
   for (std::int64_t first = 0; first < shape.rows; first += rows_at_once) {
     LogitRows piece = shape;
     piece.rows = std::min(rows_at_once, shape.rows - first);
@@ -243,34 +245,6 @@ void AtenBackend::scalar_rows_backward(const float* weight_H,
     .add_(at::outer(d_out, view(weight_H, {width})));
   view(d_weight_H, {width})
     .add_(at::mv(wide(hidden_TH, {rows, width}).t(), d_out));
-}
-
-double AtenBackend::sum_of_squares(const float* grad,
-                                   std::span<const OptimizerRun> runs) {
-  at::Tensor sum
-    = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));
-  for (const OptimizerRun& run : aten_pieces(aten_joined(runs)))
-    if (run.counted)
-      sum.add_(view(grad + run.begin, {run.end - run.begin})
-                 .square()
-                 .sum(at::kDouble));
-  return sum.item<double>();
-}
-
-void AtenBackend::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
-                        std::span<const OptimizerRun> runs) {
-  for (const OptimizerRun& run : aten_pieces(aten_joined(runs))) {
-    const std::int64_t count = run.end - run.begin;
-    at::Tensor p = view(planes.weight + run.begin, {count});
-    at::Tensor m = view(planes.m + run.moment, {count});
-    at::Tensor v = view(planes.v + run.moment, {count});
-    const at::Tensor g = view(planes.grad + run.begin, {count}) * numbers.scale;
-    m.add_(g - m, 1.0F - numbers.beta1);
-    v.mul_(numbers.beta2).addcmul_(g, g, 1.0F - numbers.beta2);
-    if (run.decay)
-      p.mul_(numbers.keep);
-    p.sub_(numbers.step * m / (v.sqrt() * numbers.root + numbers.eps));
-  }
 }
 
 } // namespace troupe::models

@@ -1,13 +1,68 @@
 // Norms of rows and of heads of aten_backend.hpp.
 #include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_parts.hpp"
+#include "models/gpu/kernels/add_rows.hpp"
+#include "models/gpu/kernels/rms_norm.hpp"
+#include "models/gpu/kernels/rms_norm_backward.hpp"
+#include "models/gpu/own_kernels.hpp"
+#include "models/gpu/stored_type.hpp"
 
 #include <ATen/ATen.h>
 
 namespace troupe::models {
 
+namespace {
+
+float aten_plus(NormKind kind) {
+  return kind == NormKind::rms_one_plus ? 1.0F : 0.0F;
+}
+
+std::int64_t aten_bytes(const NormShape& shape, DType type) {
+  return shape.rows * shape.width * static_cast<std::int64_t>(size_bytes(type));
+}
+
+} // namespace
+
+bool AtenBackend::takes_own_norm(const NormShape& shape, ConstTypedPtr x_TH,
+                                 ConstTypedPtr y_TH) const {
+  return options_.own_kernels && shape.kind != NormKind::layer
+         && x_TH.type() == y_TH.type();
+}
+
+void AtenBackend::add_norm(const NormShape& shape, ConstTypedPtr a_TH,
+                           ConstTypedPtr b_TH, TypedPtr sum_TH,
+                           const NormWeights& weights, TypedPtr y_TH,
+                           float* rstd_T) {
+  const bool one_type
+    = a_TH.type() == sum_TH.type() && b_TH.type() == sum_TH.type();
+  if (!one_type || !takes_own_norm(shape, sum_TH, y_TH))
+    return Backend::add_norm(shape, a_TH, b_TH, sum_TH, weights, y_TH, rstd_T);
+  gpu::with_stored(sum_TH.type(), [&](auto as) {
+    using T = typename decltype(as)::type;
+    gpu::run_kernel(device_,
+                    gpu::RmsNorm<T>{const_cast<T*>(as.at(a_TH)), as.at(b_TH),
+                                    weights.weight_H, as.at(y_TH), rstd_T,
+                                    shape.width, shape.eps,
+                                    aten_plus(shape.kind), as.at(sum_TH)},
+                    gpu::RmsNorm<T>::blocks(shape.rows),
+                    {"rms_norm", 4 * aten_bytes(shape, sum_TH.type())});
+  });
+}
+
 void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
                        const NormWeights& weights, TypedPtr y_TH,
                        float* rstd_T) {
+  if (takes_own_norm(shape, x_TH, y_TH))
+    return gpu::with_stored(x_TH.type(), [&](auto as) {
+      using T = typename decltype(as)::type;
+      gpu::run_kernel(device_,
+                      gpu::RmsNorm<T>{const_cast<T*>(as.at(x_TH)), nullptr,
+                                      weights.weight_H, as.at(y_TH), rstd_T,
+                                      shape.width, shape.eps,
+                                      aten_plus(shape.kind)},
+                      gpu::RmsNorm<T>::blocks(shape.rows),
+                      {"rms_norm", 2 * aten_bytes(shape, x_TH.type())});
+    });
   at::Tensor x = wide(x_TH, {shape.rows, shape.width});
   const at::Tensor weight
     = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
@@ -33,8 +88,10 @@ void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
 void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                                 ConstTypedPtr x_TH, const NormWeights& weights,
                                 const float* rstd_T, TypedPtr dx_TH,
-                                const NormGrads& grads,
-                                Workspace& /*workspace*/) {
+                                const NormGrads& grads, Workspace& workspace) {
+  if (takes_own_norm(shape, x_TH, dx_TH) && dy_TH.type() == x_TH.type())
+    return own_norm_backward(shape, dy_TH, x_TH, weights, rstd_T, dx_TH, grads,
+                             workspace);
   const bool layer = shape.kind == NormKind::layer;
   const at::Tensor dy = wide(dy_TH, {shape.rows, shape.width});
   at::Tensor x = wide(x_TH, {shape.rows, shape.width});
@@ -52,6 +109,34 @@ void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
   if (layer)
     view(grads.bias_H, {shape.width}).add_(dy.sum(0));
   view(dx_TH, {shape.rows, shape.width}).addcmul_(d, rstd);
+}
+
+void AtenBackend::own_norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
+                                    ConstTypedPtr x_TH,
+                                    const NormWeights& weights,
+                                    const float* rstd_T, TypedPtr dx_TH,
+                                    const NormGrads& grads,
+                                    Workspace& workspace) {
+  const Workspace::Mark mark = workspace.mark();
+  const std::int64_t chunks = gpu::RmsNormBackward<float>::blocks(shape.rows);
+  float* partial_CH = workspace.take(chunks * shape.width);
+  const std::int64_t partial_bytes
+    = aten_bytes({chunks, shape.width}, DType::f32);
+  gpu::with_stored(x_TH.type(), [&](auto as) {
+    using T = typename decltype(as)::type;
+    gpu::run_kernel(
+      device_,
+      gpu::RmsNormBackward<T>{as.at(dy_TH), as.at(x_TH), weights.weight_H,
+                              rstd_T, as.at(dx_TH), partial_CH, shape.rows,
+                              shape.width, aten_plus(shape.kind)},
+      chunks,
+      {"rms_norm_backward",
+       4 * aten_bytes(shape, x_TH.type()) + partial_bytes});
+  });
+  gpu::run_kernel(
+    device_, gpu::AddRows{partial_CH, grads.weight_H, chunks, shape.width},
+    gpu::AddRows::blocks(shape.width), {"add_rows", partial_bytes});
+  workspace.rewind(mark);
 }
 
 void AtenBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,

@@ -19,6 +19,7 @@ struct AtenOptions {
   const FlashKernel* flash = nullptr; ///< outlives the backend; null: none
   NewRecorder new_recorder = nullptr; ///< null: nothing is captured
   DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
+  bool own_kernels = false; ///< those of models/gpu/kernels, not ATen's
 };
 
 } // namespace troupe::models

@@ -6,6 +6,7 @@
 #include "models/gpu/flash_attention.hpp"
 #include "models/gpu/gpu_graph_recorder.hpp"
 #include "models/gpu/gpu_memory.hpp"
+#include "models/gpu/own_kernels.hpp"
 #include "net/base/gpus.hpp"
 
 #include <ATen/Context.h>
@@ -37,15 +38,16 @@ Backend& gpu_backend(std::uint32_t device) {
                         .cause = gpus.why_none}};
   FixedOrder::allow_products();
   at::globalContext().lazyInitDevice(at::kCUDA);
-  const std::size_t gpu = device % gpus.names.size();
+  const std::size_t index = device % gpus.names.size();
   found = std::make_unique<AtenBackend>(
-    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
+    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index)),
     AtenOptions{.memory = &gpu_memory(),
-                .flash = gpus.generations[gpu] >= first_with_flash
+                .flash = gpus.generations[index] >= first_with_flash
                            ? &aten_flash()
                            : nullptr,
                 .new_recorder = &gpu_recorder,
-                .bf16_storage = DType::bf16});
+                .bf16_storage = DType::bf16,
+                .own_kernels = gpu::has_gpu_kernels()});
   return *found;
 }
 

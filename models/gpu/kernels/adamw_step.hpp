@@ -19,8 +19,6 @@ struct AdamwStep {
   struct Shared {};
 
   AdamNumbers numbers;
-  /// `weight` is the weight plane. With `rounded`, it is the plane of the
-  /// masters, which are the optimizer's and are placed like the moments.
   AdamPlanes planes;
   Bf16* rounded = nullptr;            ///< weight plane in bf16; null: none
   const OptimizerRun* runs = nullptr; ///< in device memory
@@ -35,7 +33,7 @@ struct AdamwStep {
       const AdamNumbers& n = numbers;
       const float keep = run.decay ? n.keep : 1.0F;
       const float* grad = planes.grad + run.begin;
-      float* p = planes.weight + (rounded != nullptr ? run.moment : run.begin);
+      float* p = planes.weight + run.begin;
       float* m = planes.m + run.moment;
       float* v = planes.v + run.moment;
       for (std::int64_t i = lane; i < run.end - run.begin; i += threads) {

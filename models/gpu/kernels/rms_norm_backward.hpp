@@ -23,7 +23,7 @@ struct RmsNormBackward {
 
   const T* dy_TH = nullptr;
   const T* x_TH = nullptr;
-  const T* weight_H = nullptr;
+  const float* weight_H = nullptr;
   const float* rstd_T = nullptr;
   T* dx_TH = nullptr;           ///< added to
   float* d_weight_CH = nullptr; ///< overwritten, C = blocks(T)
@@ -56,8 +56,7 @@ struct RmsNormBackward {
     block.each([&](int lane) {
       float dot = 0;
       for (std::int64_t j = lane; j < width; j += threads)
-        dot
-          += to_float(dy[j]) * (to_float(weight_H[j]) + plus) * to_float(x[j]);
+        dot += to_float(dy[j]) * (weight_H[j] + plus) * to_float(x[j]);
       shared.part[lane] = dot;
     });
     sum(block, shared.part);
@@ -67,8 +66,7 @@ struct RmsNormBackward {
         = shared.part[0] * rstd * rstd * rstd / static_cast<float>(width);
       for (std::int64_t j = lane; j < width; j += threads) {
         const float g = to_float(dy[j]);
-        store(dx + j, to_float(dx[j])
-                        + g * (to_float(weight_H[j]) + plus) * rstd
+        store(dx + j, to_float(dx[j]) + g * (weight_H[j] + plus) * rstd
                         - to_float(x[j]) * common);
         d_weight[j] += g * to_float(x[j]) * rstd;
       }

@@ -195,7 +195,11 @@ struct Counted {
   Weights weights;
   Weights grads;
   CountedFlash flash;
-  AtenBackend backend{at::kCPU, {.memory = &counted_memory(), .flash = &flash}};
+  AtenBackend backend{at::kCPU,
+                      {.memory = &counted_memory(),
+                       .flash = &flash,
+                       .bf16_storage = DType::bf16,
+                       .own_kernels = true}};
 
   explicit Counted(std::int64_t layers)
     : shape(counted_shape(layers)),

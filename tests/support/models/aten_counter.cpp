@@ -2,6 +2,8 @@
 // other members without it.
 #include "aten_counter.hpp"
 
+#include "models/gpu/own_kernels.hpp"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/record_function.h>
@@ -190,9 +192,12 @@ AtenCounter::AtenCounter()
                                  .needsOutputs(true)
                                  .scopes({at::RecordScope::FUNCTION}))) {
   counting = {&counts_, {}, 0};
+  models::gpu::observe_kernels(
+    [](const models::gpu::KernelCost& cost) { add(cost.name, 1, cost.bytes); });
 }
 
 AtenCounter::~AtenCounter() {
+  models::gpu::observe_kernels(nullptr);
   counting = {};
   at::removeCallback(handle_);
 }

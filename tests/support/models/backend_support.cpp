@@ -2,6 +2,7 @@
 
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/gpu.hpp"
+#include "models/gpu/own_kernels.hpp"
 #include "models/kernels/host_backend.hpp"
 #include "net/base/gpus.hpp"
 #include "net/collectives/staged_collectives.hpp"
@@ -40,7 +41,8 @@ const auto* const needs_gpu
 } // namespace
 
 models::Backend& unrecorded_backend_under_test() {
-  static models::AtenBackend aten(at::kCPU, {.bf16_storage = DType::bf16});
+  static models::AtenBackend aten(
+    at::kCPU, {.bf16_storage = DType::bf16, .own_kernels = true});
   if (asked() == "aten")
     return aten;
   if (asked() != "gpu")
@@ -52,14 +54,16 @@ models::Backend& unrecorded_backend_under_test() {
      .flash = net::find_gpus().generations.at(0) >= first_with_flash
                 ? &models::aten_flash()
                 : nullptr,
-     .bf16_storage = DType::bf16});
+     .bf16_storage = DType::bf16,
+     .own_kernels = models::gpu::has_gpu_kernels()});
   return gpu;
 }
 
 models::Backend& backend_under_test() {
-  static models::AtenBackend aten(
-    at::kCPU,
-    {.new_recorder = &ReplayingRecorder::make, .bf16_storage = DType::bf16});
+  static models::AtenBackend aten(at::kCPU,
+                                  {.new_recorder = &ReplayingRecorder::make,
+                                   .bf16_storage = DType::bf16,
+                                   .own_kernels = true});
   if (asked() == "host")
     return models::host_backend();
   if (asked() == "aten")

@@ -43,7 +43,7 @@ struct Normed {
 template <class T>
 Normed norm_of(const NormSize& size, bool with_residual) {
   const std::int64_t count = size.rows * size.width;
-  const auto weight = stored_as<T>(bf16_numbers(size.width, 3));
+  const auto weight = bf16_numbers(size.width, 3);
   const auto residual = stored_as<T>(bf16_numbers(count, 2));
   Normed out;
   const auto all = in_every_order([&](LaneOrder order) {
@@ -106,7 +106,7 @@ struct NormGradient {
 template <class T>
 NormGradient gradient_of(const NormSize& size, const std::vector<float>& rstd) {
   const std::int64_t count = size.rows * size.width;
-  const auto weight = stored_as<T>(bf16_numbers(size.width, 3));
+  const auto weight = bf16_numbers(size.width, 3);
   const auto x = stored_as<T>(bf16_numbers(count, 1));
   const auto dy = stored_as<T>(bf16_numbers(count, 4));
   const std::int64_t chunks = RmsNormBackward<T>::blocks(size.rows);

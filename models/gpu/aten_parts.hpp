@@ -1,5 +1,7 @@
-// What attention over packed sequences and that of generation share.
+// What the sources of aten_backend.hpp share.
 #pragma once
+
+#include "config/model/model_shape.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -10,6 +12,16 @@ namespace troupe::models {
 
 inline constexpr double aten_hidden_score
   = -std::numeric_limits<double>::infinity();
+
+/// Returns what a norm multiplies by.
+at::Tensor aten_weight(const at::Tensor& weight, NormKind kind);
+
+/// Rows of a decoding pass, on the device.
+struct AtenRows {
+  at::Tensor slots_R;
+  at::Tensor positions_R;
+  at::Tensor queries_RAD;
+};
 
 /// Returns cap tanh(scores / cap); the scores themselves where there is no cap.
 at::Tensor aten_capped(const at::Tensor& scores, float cap);
