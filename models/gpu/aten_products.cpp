@@ -57,7 +57,8 @@ void aten_product(const at::Tensor& a, const at::Tensor& b,
   const bool rounds = options.operands == DType::bf16;
   const at::Tensor own_a = rounds ? a.to(at::kBFloat16) : a;
   const at::Tensor own_b = rounds ? b.to(at::kBFloat16) : b;
-  if (rounds && c.is_cuda())
+  const bool all_bf16 = rounds && c.scalar_type() == at::kBFloat16;
+  if (all_bf16 || (rounds && c.is_cuda()))
     return aten_bf16_product(own_a, own_b, options.accumulate, c);
   const at::Tensor wide_a = own_a.to(at::kFloat);
   const at::Tensor wide_b = own_b.to(at::kFloat);

@@ -214,7 +214,8 @@ AtenCounts decode_step(std::int64_t layers) {
   Counted model(layers);
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
-  KvCache cache(model.shape, model.backend);
+  KvCache cache(model.shape, model.backend,
+                model.backend.storage(DType::bf16));
   cache.reset(slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
