@@ -127,12 +127,6 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
-  bool takes_own_norm(const NormShape& shape, ConstTypedPtr x_TH,
-                      ConstTypedPtr y_TH) const;
-  void own_norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
-                         ConstTypedPtr x_TH, const NormWeights& weights,
-                         const float* rstd_T, TypedPtr dx_TH,
-                         const NormGrads& grads, Workspace& workspace);
   /// Returns numbers of the device as a tensor of their type; contiguous unless
   /// strides are given.
   at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
@@ -184,6 +178,11 @@ private:
   /// Returns the mask [n, keys] of queries at positions [n]; true where hidden.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
                     std::int64_t window) const;
+  /// Returns slots and positions of a pass.
+  AtenRows rows_of(const DecodeTokens& tokens) const;
+  void attend_prompts(const DecodeAttention& what, const DecodeTokens& tokens,
+                      KvCache& cache, ConstTypedPtr qkv_RX,
+                      TypedPtr context_RX) const;
   /// Computes attention for rows that are alone of their sequences.
   void attend_singles(const DecodeAttention& what,
                       std::span<const DecodeGroup> groups, const AtenRows& rows,

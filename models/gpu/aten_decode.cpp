@@ -1,6 +1,7 @@
 // Attention of generation of aten_backend.hpp: all sequences with one row at
 // once, over the whole cache in place, and the others one by one.
 #include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_own_decode.hpp"
 #include "models/gpu/aten_parts.hpp"
 
 #include <ATen/ATen.h>
@@ -31,12 +32,9 @@ at::Tensor aten_batched(const at::Tensor& a, const at::Tensor& b) {
 
 } // namespace
 
-void AtenBackend::decode_attention(const DecodeAttention& what,
-                                   const DecodeTokens& tokens, KvCache& cache,
-                                   TypedPtr qkv_RX, TypedPtr context_RX) {
+// The slot and the position of each row are adjacent.
+AtenRows AtenBackend::rows_of(const DecodeTokens& tokens) const {
   const auto count = static_cast<std::int64_t>(tokens.all.size());
-  const std::int64_t d = what.head_dim;
-  // the slot and the position of each row, which are adjacent
   const at::Tensor numbers_2R
     = at::for_blob(const_cast<std::int32_t*>(&tokens.all.data()->slot),
                    {2, count})
@@ -46,8 +44,21 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
         .make_tensor()
         .to(at::kLong, /*non_blocking=*/false, /*copy=*/false,
             at::MemoryFormat::Contiguous);
-  const at::Tensor slots = numbers_2R.select(0, 0);
-  const at::Tensor positions = numbers_2R.select(0, 1);
+  return {numbers_2R.select(0, 0), numbers_2R.select(0, 1), {}};
+}
+
+void AtenBackend::decode_attention(const DecodeAttention& what,
+                                   const DecodeTokens& tokens, KvCache& cache,
+                                   TypedPtr qkv_RX, TypedPtr context_RX) {
+  const auto count = static_cast<std::int64_t>(tokens.all.size());
+  const std::int64_t d = what.head_dim;
+  if (options_.own_kernels && takes_own_decode(what, cache, qkv_RX)) {
+    own_decode(device_, what, tokens, cache, qkv_RX, context_RX);
+    return attend_prompts(what, tokens, cache, qkv_RX, context_RX);
+  }
+  AtenRows own = rows_of(tokens);
+  const at::Tensor& slots = own.slots_R;
+  const at::Tensor& positions = own.positions_R;
   const auto norm
     = [&](std::int64_t first, std::int64_t heads, const float* norm_D) {
         if (norm_D == nullptr)
@@ -66,7 +77,7 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
                           {{what.columns(), d, 1}});
   if (what.rope != nullptr)
     heads = turned(heads, *what.rope, positions, /*backwards=*/false);
-  const at::Tensor queries = heads.narrow(1, 0, what.heads) * what.scale;
+  own.queries_RAD = heads.narrow(1, 0, what.heads) * what.scale;
   const std::int64_t head = cache.head_stride();
   at::Tensor keys_SGDC
     = view(cache.keys(what.layer, 0, 0),
@@ -83,12 +94,31 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
                          view(qkv_RX + (what.heads + what.kv_heads) * d,
                               {count, what.kv_heads, d},
                               {{what.columns(), d, 1}}));
-  const AtenRows own{slots, positions, queries};
   const at::Tensor context = view(context_RX, {count, what.heads * d});
   attend_singles(what, tokens.groups, own, cache, context);
   for (const DecodeGroup& group : tokens.groups)
     if (group.tokens > 1)
       attend_group(what, group, own, cache, context);
+}
+
+// The heads in qkv are normed and rotated already.
+void AtenBackend::attend_prompts(const DecodeAttention& what,
+                                 const DecodeTokens& tokens, KvCache& cache,
+                                 ConstTypedPtr qkv_RX,
+                                 TypedPtr context_RX) const {
+  const auto is_prompt = [](const DecodeGroup& g) { return g.tokens > 1; };
+  if (std::ranges::none_of(tokens.groups, is_prompt))
+    return;
+  const auto count = static_cast<std::int64_t>(tokens.all.size());
+  AtenRows rows = rows_of(tokens);
+  rows.queries_RAD = wide(qkv_RX, {count, what.heads, what.head_dim},
+                          {{what.columns(), what.head_dim, 1}})
+                     * what.scale;
+  const at::Tensor context
+    = view(context_RX, {count, what.heads * what.head_dim});
+  for (const DecodeGroup& group : tokens.groups)
+    if (is_prompt(group))
+      attend_group(what, group, rows, cache, context);
 }
 
 // Slots without a row in this pass are computed too, from their first token,

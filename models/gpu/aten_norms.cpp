@@ -21,13 +21,40 @@ std::int64_t aten_bytes(const NormShape& shape, DType type) {
   return shape.rows * shape.width * static_cast<std::int64_t>(size_bytes(type));
 }
 
-} // namespace
-
-bool AtenBackend::takes_own_norm(const NormShape& shape, ConstTypedPtr x_TH,
-                                 ConstTypedPtr y_TH) const {
-  return options_.own_kernels && shape.kind != NormKind::layer
-         && x_TH.type() == y_TH.type();
+/// Returns true if a kernel of our own computes this norm.
+bool takes_own_norm(const NormShape& shape, ConstTypedPtr x_TH,
+                    ConstTypedPtr y_TH) {
+  return shape.kind != NormKind::layer && x_TH.type() == y_TH.type();
 }
+
+void own_norm_backward(at::Device device, const NormShape& shape,
+                       ConstTypedPtr dy_TH, ConstTypedPtr x_TH,
+                       const NormWeights& weights, const float* rstd_T,
+                       TypedPtr dx_TH, const NormGrads& grads,
+                       Workspace& workspace) {
+  const Workspace::Mark mark = workspace.mark();
+  const std::int64_t chunks = gpu::RmsNormBackward<float>::blocks(shape.rows);
+  float* partial_CH = workspace.take(chunks * shape.width);
+  const std::int64_t partial_bytes
+    = aten_bytes({chunks, shape.width}, DType::f32);
+  gpu::with_stored(x_TH.type(), [&](auto as) {
+    using T = typename decltype(as)::type;
+    gpu::run_kernel(
+      device,
+      gpu::RmsNormBackward<T>{as.at(dy_TH), as.at(x_TH), weights.weight_H,
+                              rstd_T, as.at(dx_TH), partial_CH, shape.rows,
+                              shape.width, aten_plus(shape.kind)},
+      chunks,
+      {"rms_norm_backward",
+       4 * aten_bytes(shape, x_TH.type()) + partial_bytes});
+  });
+  gpu::run_kernel(
+    device, gpu::AddRows{partial_CH, grads.weight_H, chunks, shape.width},
+    gpu::AddRows::blocks(shape.width), {"add_rows", partial_bytes});
+  workspace.rewind(mark);
+}
+
+} // namespace
 
 void AtenBackend::add_norm(const NormShape& shape, ConstTypedPtr a_TH,
                            ConstTypedPtr b_TH, TypedPtr sum_TH,
@@ -35,7 +62,8 @@ void AtenBackend::add_norm(const NormShape& shape, ConstTypedPtr a_TH,
                            float* rstd_T) {
   const bool one_type
     = a_TH.type() == sum_TH.type() && b_TH.type() == sum_TH.type();
-  if (!one_type || !takes_own_norm(shape, sum_TH, y_TH))
+  if (!one_type || !options_.own_kernels
+      || !takes_own_norm(shape, sum_TH, y_TH))
     return Backend::add_norm(shape, a_TH, b_TH, sum_TH, weights, y_TH, rstd_T);
   gpu::with_stored(sum_TH.type(), [&](auto as) {
     using T = typename decltype(as)::type;
@@ -52,7 +80,7 @@ void AtenBackend::add_norm(const NormShape& shape, ConstTypedPtr a_TH,
 void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
                        const NormWeights& weights, TypedPtr y_TH,
                        float* rstd_T) {
-  if (takes_own_norm(shape, x_TH, y_TH))
+  if (options_.own_kernels && takes_own_norm(shape, x_TH, y_TH))
     return gpu::with_stored(x_TH.type(), [&](auto as) {
       using T = typename decltype(as)::type;
       gpu::run_kernel(device_,
@@ -89,9 +117,10 @@ void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                                 ConstTypedPtr x_TH, const NormWeights& weights,
                                 const float* rstd_T, TypedPtr dx_TH,
                                 const NormGrads& grads, Workspace& workspace) {
-  if (takes_own_norm(shape, x_TH, dx_TH) && dy_TH.type() == x_TH.type())
-    return own_norm_backward(shape, dy_TH, x_TH, weights, rstd_T, dx_TH, grads,
-                             workspace);
+  if (options_.own_kernels && takes_own_norm(shape, x_TH, dx_TH)
+      && dy_TH.type() == x_TH.type())
+    return own_norm_backward(device_, shape, dy_TH, x_TH, weights, rstd_T,
+                             dx_TH, grads, workspace);
   const bool layer = shape.kind == NormKind::layer;
   const at::Tensor dy = wide(dy_TH, {shape.rows, shape.width});
   at::Tensor x = wide(x_TH, {shape.rows, shape.width});
@@ -109,34 +138,6 @@ void AtenBackend::norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
   if (layer)
     view(grads.bias_H, {shape.width}).add_(dy.sum(0));
   view(dx_TH, {shape.rows, shape.width}).addcmul_(d, rstd);
-}
-
-void AtenBackend::own_norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
-                                    ConstTypedPtr x_TH,
-                                    const NormWeights& weights,
-                                    const float* rstd_T, TypedPtr dx_TH,
-                                    const NormGrads& grads,
-                                    Workspace& workspace) {
-  const Workspace::Mark mark = workspace.mark();
-  const std::int64_t chunks = gpu::RmsNormBackward<float>::blocks(shape.rows);
-  float* partial_CH = workspace.take(chunks * shape.width);
-  const std::int64_t partial_bytes
-    = aten_bytes({chunks, shape.width}, DType::f32);
-  gpu::with_stored(x_TH.type(), [&](auto as) {
-    using T = typename decltype(as)::type;
-    gpu::run_kernel(
-      device_,
-      gpu::RmsNormBackward<T>{as.at(dy_TH), as.at(x_TH), weights.weight_H,
-                              rstd_T, as.at(dx_TH), partial_CH, shape.rows,
-                              shape.width, aten_plus(shape.kind)},
-      chunks,
-      {"rms_norm_backward",
-       4 * aten_bytes(shape, x_TH.type()) + partial_bytes});
-  });
-  gpu::run_kernel(
-    device_, gpu::AddRows{partial_CH, grads.weight_H, chunks, shape.width},
-    gpu::AddRows::blocks(shape.width), {"add_rows", partial_bytes});
-  workspace.rewind(mark);
 }
 
 void AtenBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,

@@ -5,6 +5,7 @@
 // R tokens of a pass, A heads, G key-value heads, D head dim.
 #pragma once
 
+#include "models/kernels/decode_token.hpp"
 #include "models/kernels/kv_cache.hpp"
 #include "models/kernels/rope.hpp"
 
@@ -13,13 +14,6 @@
 #include <span>
 
 namespace troupe::models {
-
-/// One token that enters the stack.
-struct DecodeToken {
-  std::int32_t id = 0;
-  std::int32_t slot = 0;
-  std::int32_t position = 0; ///< in its sequence; earlier tokens are cached
-};
 
 /// The tokens of a slot in a pass: adjacent, with rising positions.
 struct DecodeGroup {
