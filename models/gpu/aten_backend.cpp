@@ -100,11 +100,17 @@ void AtenBackend::copy_box(const BoxCopy& box, ConstTypedPtr from,
 void AtenBackend::add(ConstTypedPtr a, ConstTypedPtr b, TypedPtr to,
                       std::int64_t count) {
   at::Tensor sum = view(to, {count});
-  at::add_out(sum, view(a, {count}), view(b, {count}));
+  const bool in_fp32 = to.type() == DType::f32; // libtorch rounds sums of bf16
+  at::add_out(sum, in_fp32 ? wide(a, {count}) : view(a, {count}),
+              view(b, {count}));
 }
 
+// The CPU would round the factor to the type of x.
 void AtenBackend::scale(TypedPtr x, std::int64_t count, float factor) {
-  view(x, {count}).mul_(factor);
+  const at::Tensor stored = view(x, {count});
+  const at::Tensor scaled = stored.to(at::kFloat).mul_(factor);
+  if (x.type() != DType::f32)
+    stored.copy_(scaled);
 }
 
 namespace {
@@ -149,7 +155,7 @@ void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
     add_rows({list.rows, list.width}, from, to);
   }
   if (list.factor != 1.0F)
-    rows.mul_(list.factor);
+    scale(to, count * list.width, list.factor);
 }
 
 void AtenBackend::add_rows(const RowList& list, ConstTypedPtr from,
@@ -175,9 +181,11 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
     added = added * column(list.weights);
   if (!named.all())
     added = added.index_select(0, indices(named.places));
-  at::Tensor sums = view(to, {named.end, list.width});
-  sums.index_add_(0, indices(named.rows), added.to(sums.scalar_type()),
-                  list.factor);
+  const at::Tensor stored = view(to, {named.end, list.width});
+  at::Tensor sums = stored.to(at::kFloat); // repeated rows are rounded once
+  sums.index_add_(0, indices(named.rows), added.to(at::kFloat), list.factor);
+  if (to.type() != DType::f32)
+    stored.copy_(sums);
 }
 
 void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
