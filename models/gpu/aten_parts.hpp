@@ -1,4 +1,5 @@
-// What the sources of aten_backend.hpp share.
+// What the sources of aten_backend.hpp share: factors of norms, rows of a
+// decoding pass, and forms of attention's scores.
 #pragma once
 
 #include "config/model/model_shape.hpp"

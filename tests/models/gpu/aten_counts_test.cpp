@@ -44,11 +44,11 @@ struct Row {
 
 // The table of docs/gpu.md.
 constexpr Row decode_layer{
-  "layer of a decode step", {44, 1.47, 0}, "10, 1.2, 0"};
-constexpr Row decode_rest{"rest of a decode step", {10, 1.0, 4}, "none"};
+  "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
+constexpr Row decode_rest{"rest of a decode step", {5, 0.99, 4}, "none"};
 constexpr Row train_layer{
-  "layer of a micro-batch", {117, 4.58, 0}, "any, 1.5, 0"};
-constexpr Row train_rest{"rest of a micro-batch", {90, 7.17, 10}, "none"};
+  "layer of a micro-batch", {45, 1.55, 0}, "any, 1.5, 0"};
+constexpr Row train_rest{"rest of a micro-batch", {22, 1.78, 10}, "none"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.
@@ -214,8 +214,7 @@ AtenCounts decode_step(std::int64_t layers) {
   Counted model(layers);
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
-  KvCache cache(model.shape, model.backend,
-                model.backend.storage(DType::bf16));
+  KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
