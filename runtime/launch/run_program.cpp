@@ -1,4 +1,4 @@
-#include "runtime/commands/run_program.hpp"
+#include "runtime/launch/run_program.hpp"
 
 #include <future>
 #include <utility>
