@@ -20,15 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string last_line(const fs::path& file) {
-  std::stringstream text(read_file(file));
-  std::string last;
-  for (std::string line; std::getline(text, line);)
-    if (!line.empty())
-      last = line;
-  return last;
-}
-
 std::optional<PlanCosts> costs_of(const fs::path& metrics) {
   auto steps = read_recorded_steps(metrics);
   if (steps.size() > 1)
