@@ -2,7 +2,7 @@
 
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/base/temporary_folder.hpp"
-#include "runtime/commands/run_program.hpp"
+#include "runtime/launch/run_program.hpp"
 #include "runtime/launch/launcher.hpp"
 #include "runtime/planner/recorded_steps.hpp"
 
@@ -19,15 +19,6 @@ namespace troupe::runtime {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string last_line(const fs::path& file) {
-  std::stringstream text(read_file(file));
-  std::string last;
-  for (std::string line; std::getline(text, line);)
-    if (!line.empty())
-      last = line;
-  return last;
-}
 
 std::optional<PlanCosts> costs_of(const fs::path& metrics) {
   auto steps = read_recorded_steps(metrics);

@@ -33,10 +33,25 @@ struct ProfileArguments : CommandOptions {
   ConfigArguments config;
   std::string out;
   int seconds = default_limit_s;
+  bool is_quick = false;
 };
 
-ProfileEffort effort_of(int seconds) {
-  return {.seconds = measuring_share * seconds, .sweeps = 3, .least_s = 0.07};
+ProfileEffort effort_of(const ProfileArguments& arguments) {
+  if (arguments.is_quick)
+    return quick_profile_effort;
+  return {.seconds = measuring_share * arguments.seconds,
+          .sweeps = 3,
+          .least_s = 0.07};
+}
+
+/// Fits to short runs what only these show.
+void add_runs(const ProfileArguments& arguments, plans::PlanProblem problem,
+              double seconds, MachineProfile& profile) {
+  const auto why_no_run
+    = fit_to_runs(profile, std::move(problem), arguments.config, seconds);
+  if (!why_no_run.empty())
+    print_note(arguments,
+               "what a task costs beside its work is assumed: " + why_no_run);
 }
 
 int profile_command(const ProfileArguments& arguments) {
@@ -50,16 +65,15 @@ int profile_command(const ProfileArguments& arguments) {
                          return true;
                        }).plan.cluster;
   auto profile = measure_machine(settings, workflow, shapes, cluster,
-                                 effort_of(arguments.seconds));
+                                 effort_of(arguments));
   const double spent_s = watch.seconds();
-  auto problem = run_problem(settings, workflow, shapes, cluster, profile);
-  const auto why_no_run = fit_to_runs(
-    profile, std::move(problem), arguments.config, arguments.seconds - spent_s);
-  if (!why_no_run.empty())
-    print_note(arguments,
-               "what a task costs beside its work is assumed: " + why_no_run);
+  if (!arguments.is_quick)
+    add_runs(arguments,
+             run_problem(settings, workflow, shapes, cluster, profile),
+             arguments.seconds - spent_s, profile);
   write_result(arguments.out, print(profile));
-  cache_profile(profile);
+  if (!arguments.is_quick)
+    cache_profile(profile);
   print_note(arguments,
              fmt::format("{}: {} measurements, {} devices at work at once",
                          arguments.out, profile.table.entries().size(),
@@ -81,6 +95,8 @@ void add_profile(CLI::App& app, CommandRun& chosen) {
                  "Time limit; large models need more for all sizes")
     ->capture_default_str()
     ->check(CLI::Range(shortest_limit_s, longest_limit_s));
+  command->add_flag("--quick", arguments->is_quick,
+                    "Measure for some seconds, without runs; FILE only");
   add_quiet_option(*command, *arguments);
   command->callback([arguments, &chosen] {
     chosen = [arguments] { return profile_command(*arguments); };

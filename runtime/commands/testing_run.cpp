@@ -5,7 +5,7 @@
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/base/temporary_folder.hpp"
 #include "runtime/commands/random_model.hpp"
-#include "runtime/commands/run_program.hpp"
+#include "runtime/launch/run_program.hpp"
 
 #include "troupe/testing.hpp"
 #include <fcntl.h>

@@ -7,9 +7,12 @@
 #include "plans/search/staleness.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/jsonl_file.hpp"
+#include "runtime/launch/launcher.hpp"
 #include "runtime/planner/staleness_table.hpp"
 #include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
+#include "runtime/planning/measure_in_child.hpp"
+#include "runtime/planning/resolve_cluster.hpp"
 
 #include <fmt/format.h>
 
@@ -22,10 +25,6 @@ namespace troupe::runtime {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Effort of measuring before a search; `troupe profile` takes longer.
-constexpr ProfileEffort quick_effort
-  = {.seconds = 4, .sweeps = 1, .least_s = 0.02};
 
 bool has_cached_hardware() {
   const auto cached = cached_hardware_file();
@@ -51,8 +50,11 @@ KnownMachine quickly_measured(const Settings& settings,
                               const plans::Cluster& cluster,
                               MeasuredNow measured) try {
   const Stopwatch watch;
-  KnownMachine known{.profile = measure_machine(settings, workflow, shapes,
-                                                cluster, quick_effort),
+  KnownMachine known{.profile
+                     = device_kind(settings) == "gpu"
+                         ? measure_in_child(settings, user_program())
+                         : measure_machine(settings, workflow, shapes, cluster,
+                                           quick_profile_effort),
                      .source = {}};
   const double spent_s = watch.seconds();
   const bool kept

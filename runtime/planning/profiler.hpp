@@ -34,6 +34,9 @@ struct ProfileEffort {
                   ///< may have ended by the next
   double least_s = 0; ///< per measurement, which has at least three rounds
 };
+/// Effort before a search; `troupe profile` takes longer.
+inline constexpr ProfileEffort quick_profile_effort
+  = {.seconds = 4, .sweeps = 1, .least_s = 0.02};
 
 /// Measures the machine under the calls of `workflow`, on the devices of one
 /// node of `cluster`.

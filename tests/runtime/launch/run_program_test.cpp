@@ -1,6 +1,6 @@
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/base/temporary_folder.hpp"
-#include "runtime/commands/run_program.hpp"
+#include "runtime/launch/run_program.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,9 @@
 #include "net/child_programs/child_pool.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
+#include <string>
 
 namespace troupe::runtime {
 
@@ -14,5 +16,9 @@ namespace troupe::runtime {
 std::optional<net::ChildExit>
 run_program(net::ChildSpec program,
             std::optional<std::chrono::milliseconds> deadline = std::nullopt);
+
+/// Returns the last line of a program's output that is not empty, which says
+/// what it failed with.
+std::string last_line(const std::filesystem::path& output);
 
 } // namespace troupe::runtime
