@@ -39,4 +39,8 @@ ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
                          const std::map<std::string, DType>& dtypes,
                          const BatchSizes& sizes);
 
+/// Returns the bytes that the servers of a call take at an update, without what
+/// adapters are added to.
+std::uint64_t updated_bytes(const ModelShape& shape, const Strategy& strategy);
+
 } // namespace troupe::plans

@@ -32,6 +32,7 @@ struct CallOption {
   double seconds = 0;                ///< of the first chunk
   double later_s = 0;                ///< added by each later chunk
   PlaneSeconds plane_s = {};
+  double update_s = 0;            ///< before it, of its servers
   double device_s = 0;            ///< of its devices, with reloads and offloads
   double use = 1;                 ///< share of its devices that work at once
   double cores = 1;               ///< that these keep busy (shared_cores.hpp)

@@ -3,6 +3,7 @@
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
 #include "plans/memory/response_room.hpp"
+#include "plans/schedule/server_updates.hpp"
 #include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
 #include "plans/workflow/second_roles.hpp"
@@ -259,6 +260,8 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   option.seconds = costs_.call_s(*call.call, place);
   if (option.chunks > 1)
     option.later_s = costs_.later_chunk_s(*call.call, place);
+  if (has_server_update(problem_.workflow, *call.call))
+    option.update_s = costs_.update_s(*call.call, place);
   option.plane_s.weights
     = costs_.planes_s(role, place, {.offload_weights = true});
   if (call.trains)

@@ -68,9 +68,11 @@ SearchStep::SearchStep(const SearchSpace& space) : space_(space) {
 }
 
 bool SearchStep::applies_to(const SpacePoint& point) const {
-  for (std::size_t i = 0; i < point.options.size(); ++i)
-    if (space_.calls()[i].options[point.options[i]].chunks != 1)
+  for (std::size_t i = 0; i < point.options.size(); ++i) {
+    const auto& chosen = option(point, static_cast<std::uint32_t>(i));
+    if (chosen.chunks != 1 || chosen.update_s > 0)
       return false;
+  }
   return true;
 }
 

@@ -17,7 +17,7 @@ public:
   /// Keeps a reference: `space` must outlive this.
   explicit SearchStep(const SearchSpace& space);
 
-  /// Returns whether no call of the point has chunks.
+  /// Returns whether no call of the point has chunks, or servers to update.
   bool applies_to(const SpacePoint& point) const;
   double seconds(const SpacePoint& point) const;
   /// Returns the seconds of the longest chain of calls that wait for each

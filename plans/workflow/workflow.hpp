@@ -77,6 +77,8 @@ struct CallActors {
   /// Frozen roles that speak in its conversations beside its own
   /// (plans/workflow/second_roles.hpp).
   std::vector<std::string> with = {};
+  /// Servers of another program generate its responses (`rollout.engine`).
+  bool servers = false;
 
   bool operator==(const CallActors&) const = default;
 };

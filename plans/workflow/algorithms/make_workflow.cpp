@@ -159,7 +159,17 @@ void add_workflow_maker(const std::string& name, WorkflowMaker make) {
                        .hint = "another name"});
 }
 
-Workflow make_workflow(const Settings& settings) {
+namespace {
+
+/// Marks the calls that servers answer: none where responses are replayed.
+void set_servers(const Settings& settings, Workflow& workflow) {
+  if (settings.rollout.engine.is_own() || !settings.run.replay.empty())
+    return;
+  for (auto& call : workflow.calls)
+    call.by.servers = call.kind == CallKind::generate && !call.evaluates;
+}
+
+Workflow find_workflow(const Settings& settings) {
   const auto& makers = workflow_makers();
   if (is_workflow_file(settings.workflow)) {
     const auto file = read_workflow_file(settings.workflow);
@@ -184,6 +194,14 @@ Workflow make_workflow(const Settings& settings) {
   check(workflow);
   set_followers(settings, workflow);
   mix_ptx(settings, workflow);
+  return workflow;
+}
+
+} // namespace
+
+Workflow make_workflow(const Settings& settings) {
+  auto workflow = find_workflow(settings);
+  set_servers(settings, workflow);
   return workflow;
 }
 
