@@ -3,6 +3,7 @@
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
 #include "plans/memory/response_room.hpp"
+#include "plans/memory/server_memory.hpp"
 #include "plans/schedule/server_updates.hpp"
 #include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
@@ -235,6 +236,9 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   const bool leaves = call.reads_home() || option.offload.offload_weights;
   option.static_bytes = leaves ? stage.resident : stage.weights;
   option.weight_bytes = leaves ? stage.weights - stage.resident : 0;
+  option.static_bytes += server_device_bytes(
+    *call.call, problem_.shapes.at(role), problem_.dtype(role), option.strategy,
+    problem_.sizes);
   for (const auto& second : call.call->by.with)
     option.static_bytes += stage_of(second, option.strategy).weights;
   if (call.trains) {

@@ -55,9 +55,9 @@ TEST(ServerMemory, AdaptersComeBesideTheWholeModel) {
 }
 
 TEST(ServerMemory, IsThatOfTheHostWithMost) {
-  const auto whole = bytes_of(on(0, 3), served_on_host).all();
-  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 2).all(), whole / 2);
-  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 1).all(), whole / 4);
+  const auto whole = bytes_of(on(0, 3), served_on_host).on_host();
+  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 2).on_host(), whole / 2);
+  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 1).on_host(), whole / 4);
 }
 
 TEST(ServerMemory, WeightsAreInTheMemoryOfDevicesThatHaveTheirOwn) {
@@ -68,7 +68,7 @@ TEST(ServerMemory, WeightsAreInTheMemoryOfDevicesThatHaveTheirOwn) {
 }
 
 TEST(ServerMemory, OfOurOwnEngineIsNothing) {
-  EXPECT_EQ(bytes_of(on(0, 1), {}).all(), 0U);
+  EXPECT_EQ(bytes_of(on(0, 1), {}).on_host(), 0U);
 }
 
 } // namespace
