@@ -37,6 +37,7 @@ struct CallOption {
   double use = 1;                 ///< share of its devices that work at once
   double cores = 1;               ///< that these keep busy (shared_cores.hpp)
   std::uint64_t static_bytes = 0; ///< always on its devices
+  std::uint64_t server_bytes = 0; ///< likewise, of servers
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
 

@@ -236,7 +236,7 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   const bool leaves = call.reads_home() || option.offload.offload_weights;
   option.static_bytes = leaves ? stage.resident : stage.weights;
   option.weight_bytes = leaves ? stage.weights - stage.resident : 0;
-  option.static_bytes += server_device_bytes(
+  option.server_bytes = server_device_bytes(
     *call.call, problem_.shapes.at(role), problem_.dtype(role), option.strategy,
     problem_.sizes);
   for (const auto& second : call.call->by.with)
@@ -251,8 +251,9 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
     option.weight_bytes
       += std::min(stage.weights, problem_.sizes.move_staging_bytes);
   const auto at = tightest_device(position, option.num_devices);
-  const auto bytes = option.static_bytes + option.weight_bytes
-                     + option.active_bytes + missing_bytes(at);
+  const auto bytes = option.static_bytes + option.server_bytes
+                     + option.weight_bytes + option.active_bytes
+                     + missing_bytes(at);
   if (bytes < call.smallest_bytes) {
     call.smallest_bytes = bytes;
     call.smallest_at = at;
