@@ -43,7 +43,7 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   const auto started = Clock::now();
   const Version version = version_of(state.setup, task);
   ++state.tasks.running;
-  if (has_version(self, task, version) || is_answered(self, task))
+  if (is_answered(self, task) || has_version(self, task, version))
     return finish(self, task);
   ask<MoveDone>(
     self, state.setup.actors.moves.at({*entry.source, *entry.target}),

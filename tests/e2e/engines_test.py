@@ -84,6 +84,23 @@ class Engines(Case):
             self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
                                    delta=1e-3 * gigabytes)
 
+    def test_an_update_is_a_move_before_its_call(self):
+        self.troupe(*self.grpo(*ONE_DEVICE))
+        slices = self.slices("grpo")
+        for step, line in self.metrics("grpo").items():
+            gigabytes = line["rollout/engine_update_gb"]
+            self.assertAlmostEqual(line["perf/moved_gb"], gigabytes,
+                                   delta=1e-3 * gigabytes)
+            self.assertGreater(line["timing_s/move"], 0)
+            move, update, call = ([s for s in slices if s["name"] == name
+                                   and s["step"] == step - 1
+                                   and s["track"].startswith("device")]
+                                  for name in ("move", "update server", "actor_gen"))
+            self.assertEqual(len(move), 1)
+            self.assertLessEqual(move[0]["begin"], update[0]["begin"])
+            self.assertLessEqual(update[0]["end"], move[0]["end"])
+            self.assertLessEqual(move[0]["end"], call[0]["begin"])
+
     def arrows(self, run, name):
         """The arrows of the exported trace that have both ends."""
         events = json.loads(
@@ -139,6 +156,9 @@ class Engines(Case):
         size = (self.folder / "data/base/model.safetensors").stat().st_size
         # its file, a copy while weights change, and the server's own weights
         self.assertAlmostEqual(servers, 3 * size, delta=0.2 * 3 * size)
+        cache = "cluster.env={VLLM_CPU_KVCACHE_SPACE: '2'}"
+        self.assertEqual(json.loads(self.troupe(*words, cache).stdout)
+                         ["server_cache_bytes"], 2 << 30)
         own = json.loads(self.troupe(*words, "rollout.engine=own",
                                      "rollout.server_command=null").stdout)
         self.assertEqual(own["server_bytes"], 0)

@@ -67,6 +67,17 @@ TEST(ServerMemory, WeightsAreInTheMemoryOfDevicesThatHaveTheirOwn) {
   EXPECT_GT(bytes_of(on(0, 1), sizes).files, 0U);
 }
 
+TEST(ServerMemory, EachRankHasACacheOfItsOwn) {
+  auto sizes = served_on_host;
+  sizes.engine.cache.host_bytes = 1000;
+  EXPECT_EQ(bytes_of(on(0, 1), sizes).caches, 2000U);
+  const Placement tensor{.devices = ranks(0, 3),
+                         .strategy = parse_strategy("d2t2")};
+  const auto bytes = bytes_of(tensor, sizes);
+  EXPECT_EQ(bytes.caches, 4000U);
+  EXPECT_EQ(bytes.on_host(), bytes.of_model() + 4000U);
+}
+
 TEST(ServerMemory, OfOurOwnEngineIsNothing) {
   EXPECT_EQ(bytes_of(on(0, 1), {}).on_host(), 0U);
 }
