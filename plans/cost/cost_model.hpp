@@ -61,8 +61,7 @@
 
 namespace troupe::plans {
 
-/// Bytes per parameter that an optimizer step reads and writes: weights,
-/// gradients, moments and master weights.
+/// Bytes per parameter that an optimizer step reads and writes: all its planes.
 inline constexpr double optimizer_bytes_a_parameter = 30;
 
 /// Returns the rate at which sharded parameters are gathered.

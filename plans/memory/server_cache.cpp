@@ -17,7 +17,7 @@ namespace troupe::plans {
 namespace {
 
 constexpr double gib = 1024.0 * 1024 * 1024;
-/// What models/servers/vllm_start sets on CPUs where nothing else is.
+/// Cache that models/servers/vllm_start sets on CPUs where nothing else is.
 constexpr double started_cache_gib = 1;
 /// vLLM's own default of --gpu-memory-utilization.
 constexpr double vllm_share = 0.92;

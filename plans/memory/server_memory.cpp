@@ -74,13 +74,6 @@ ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
   return most;
 }
 
-std::uint64_t updated_bytes(const ModelShape& shape, const Strategy& strategy) {
-  std::uint64_t count = 0;
-  for (const auto& parameter : trained_parameters(shape))
-    count += static_cast<std::uint64_t>(parameter.num_elements());
-  return strategy.dp * count * size_bytes(DType::f32);
-}
-
 std::uint64_t server_device_bytes(const Call& call, const ModelShape& shape,
                                   DType dtype, const Strategy& strategy,
                                   const BatchSizes& sizes) {

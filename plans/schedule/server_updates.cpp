@@ -1,5 +1,7 @@
 #include "plans/schedule/server_updates.hpp"
 
+#include "plans/workflow/served_calls.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,11 +36,6 @@ void add_update(StepGraph& graph, const Call& call, ReplicaId replica,
 }
 
 } // namespace
-
-bool has_server_update(const Workflow& workflow, const Call& call) {
-  return call.kind == CallKind::generate && call.by.servers && !call.evaluates
-         && workflow.role(call.role).changes();
-}
 
 void add_server_updates(StepGraph& graph, const Workflow& workflow,
                         const Replicas& replicas) {

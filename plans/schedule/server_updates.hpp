@@ -9,11 +9,9 @@
 
 namespace troupe::plans {
 
-/// Returns whether servers answer the call with weights that change.
-bool has_server_update(const Workflow& workflow, const Call& call);
-
-/// Adds an update before each such call to a graph whose versions are ordered.
-/// It takes over what the call's first task waits for except rows.
+/// Adds an update before each call that needs one (served_calls.hpp) to a graph
+/// whose versions are ordered. It takes over what the call's first task waits
+/// for except rows.
 void add_server_updates(StepGraph& graph, const Workflow& workflow,
                         const Replicas& replicas);
 

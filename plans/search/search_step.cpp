@@ -70,7 +70,7 @@ SearchStep::SearchStep(const SearchSpace& space) : space_(space) {
 bool SearchStep::applies_to(const SpacePoint& point) const {
   for (std::size_t i = 0; i < point.options.size(); ++i) {
     const auto& chosen = option(point, static_cast<std::uint32_t>(i));
-    if (chosen.chunks != 1 || chosen.update_s > 0)
+    if (chosen.chunks != 1 || chosen.around.update_s > 0)
       return false;
   }
   return true;

@@ -149,7 +149,8 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
                             || (calls[i].reads_home() && option.static_bytes > 0
                                 && shares_with_earlier(space, point, i));
     held += is_counted ? 0 : option.static_bytes;
-    served = std::max(served, option.server_bytes); // calls share servers
+    served
+      = std::max(served, option.around.server_bytes); // calls share servers
     const bool finds_weights = home && !home->offload.offload_weights;
     const auto active
       = (finds_weights ? 0 : option.weight_bytes) + option.active_bytes;

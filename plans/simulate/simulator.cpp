@@ -1,7 +1,6 @@
 #include "plans/simulate/simulator.hpp"
 
 #include "plans/check/planned_memory.hpp"
-#include "plans/memory/server_memory.hpp"
 #include "plans/schedule/joined_chunks.hpp"
 #include "plans/simulate/memory_curve.hpp"
 #include "plans/simulate/running_tasks.hpp"
@@ -208,8 +207,8 @@ MoveBytes moved_by(const PlanProblem& problem, const CostModel& costs,
     return costs.move_bytes_of(task.role, mesh_of(replicas[*task.source]),
                                mesh_of(replicas[*task.target]));
   case TaskKind::update:
-    return {.intra = double(updated_bytes(problem.shapes.at(task.role),
-                                          plan.calls.at(task.call).strategy))};
+    return update_bytes(problem.shapes.at(task.role),
+                        plan.calls.at(task.call).strategy);
   default:
     return {};
   }

@@ -27,8 +27,8 @@ std::string_view to_string(CallKind kind);
 /// Part of a step that a function needs to see at once.
 enum class Scope : std::uint8_t { sample, group, batch };
 
-/// Exponential moving average (EMA): after every `every`-th training of `role`
-/// the weights become decay * own + (1 - decay) * trained.
+/// Exponential moving average: after every `every`-th training of `role` the
+/// weights become decay * own + (1 - decay) * trained.
 struct EmaSource {
   std::string role = {};
   double decay = 0;
@@ -77,8 +77,7 @@ struct CallActors {
   /// Frozen roles that speak in its conversations beside its own
   /// (plans/workflow/second_roles.hpp).
   std::vector<std::string> with = {};
-  /// Servers of another program generate its responses (`rollout.engine`).
-  bool servers = false;
+  bool servers = false; ///< generate it (rollout.engine)
 
   bool operator==(const CallActors&) const = default;
 };

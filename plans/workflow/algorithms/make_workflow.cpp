@@ -4,6 +4,7 @@
 #include "config/settings/workflow_file.hpp"
 #include "config/settings/workflow_traits.hpp"
 #include "plans/plan/plan_names.hpp"
+#include "plans/workflow/served_calls.hpp"
 #include "plans/workflow/workflow.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
@@ -160,14 +161,6 @@ void add_workflow_maker(const std::string& name, WorkflowMaker make) {
 }
 
 namespace {
-
-/// Marks the calls that servers answer: none where responses are replayed.
-void set_servers(const Settings& settings, Workflow& workflow) {
-  if (settings.rollout.engine.is_own() || !settings.run.replay.empty())
-    return;
-  for (auto& call : workflow.calls)
-    call.by.servers = call.kind == CallKind::generate && !call.evaluates;
-}
 
 Workflow find_workflow(const Settings& settings) {
   const auto& makers = workflow_makers();

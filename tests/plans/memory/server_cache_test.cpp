@@ -1,4 +1,4 @@
-// What options of servers say about their caches.
+// Caches of servers, by the options of their commands.
 #include "config/base/error.hpp"
 #include "config/settings/settings.hpp"
 #include "plans/memory/server_cache.hpp"

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 using ::testing::Contains;
-using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
@@ -112,30 +111,9 @@ TEST(ServerUpdates, OffloadedWeightsAreLoadedBeforeIt) {
   EXPECT_EQ(*(reload + 2), "actor_gen") << "nothing finds the planes there";
 }
 
-TEST(ServerUpdates, OurOwnEngineFrozenRolesAndEvaluationsHaveNone) {
+TEST(ServerUpdates, OurOwnEngineHasNone) {
   const auto own = make_ppo();
   EXPECT_FALSE(has(graph_of(own, plan_all(own, on(0, 1), 2)), update));
-  auto workflow = served_ppo();
-  EXPECT_TRUE(has_server_update(workflow, workflow.calls.front()));
-  auto frozen = workflow.calls.front();
-  frozen.role = "ref";
-  EXPECT_FALSE(has_server_update(workflow, frozen));
-  auto evaluation = workflow.calls.front();
-  evaluation.evaluates = true;
-  EXPECT_FALSE(has_server_update(workflow, evaluation));
-}
-
-TEST(ServerUpdates, SettingsOfAnEngineMarkItsCalls) {
-  const auto marked = [](const std::string& replay) {
-    const auto workflow = make_grpo([&](Settings& settings) {
-      settings.rollout.engine.kind = "vllm";
-      settings.rollout.engine.server_command = "vllm serve";
-      settings.run.replay = replay;
-    });
-    return workflow.call("actor_gen").by.servers;
-  };
-  EXPECT_TRUE(marked(""));
-  EXPECT_FALSE(marked("recorded")) << "nobody asks a server then";
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Searches for runs whose responses come from servers (rollout.engine).
 #include "plans/search/search.hpp"
+#include "plans/simulate/simulator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +29,7 @@ TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
 PlanProblem served_problem() {
   auto problem = make_problem(shape_7b(), 1, 8);
   problem.sizes.engine.serves = true;
+  problem.rules.servers = 0;
   problem.workflow.calls.front().by.servers = true;
   return problem;
 }
@@ -61,17 +63,14 @@ TEST(ServedPlans, AnUpdateIsCountedOnceBesideItsCall) {
 
 TEST(ServedPlans, ASimulationHasTheUpdateWithItsSecondsAndBytes) {
   const auto problem = served_problem();
-  const auto plan = plan_all(
-    problem.workflow,
-    {.devices = ranks(0, 7), .strategy = parse_strategy("d4t2z3")}, 8);
-  auto placed = plan;
-  placed.calls["actor_gen"].strategy = parse_strategy("d4t2");
   const CostModel costs(problem);
-  const auto run = simulate(problem, costs, placed);
+  const auto plan = search_plan(problem, costs, {}).best.plan;
+  const auto run = simulate(problem, costs, plan);
   const auto update = run.graph.index_of("update actor@actor_gen");
   EXPECT_GT(run.durations_s[update], 0);
   const auto model = 4.0 * double(num_parameters(problem.shapes.at("actor")));
-  EXPECT_NEAR(run.moved[update].intra, 4 * model, 0.05 * model)
+  const auto servers = plan.calls.at("actor_gen").strategy.dp;
+  EXPECT_NEAR(run.moved[update].intra, servers * model, 0.05 * model)
     << "a server per dp rank";
 }
 
