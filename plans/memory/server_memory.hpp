@@ -47,4 +47,16 @@ ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
                          const std::map<std::string, DType>& dtypes,
                          const BatchSizes& sizes);
 
+/// Returns the bytes that a rank of the call's servers has in the memory of its
+/// device; 0 if none serves it, or its options do not say.
+std::uint64_t server_device_bytes(const Call& call, const ModelShape& shape,
+                                  DType dtype, const Strategy& strategy,
+                                  const BatchSizes& sizes);
+/// Returns the tokens that the cache of the call's servers holds at most, if
+/// that is certain.
+std::optional<std::uint64_t> server_cache_tokens(const ModelShape& shape,
+                                                 DType dtype,
+                                                 const Strategy& strategy,
+                                                 const BatchSizes& sizes);
+
 } // namespace troupe::plans

@@ -27,8 +27,8 @@ std::string_view to_string(CallKind kind);
 /// Part of a step that a function needs to see at once.
 enum class Scope : std::uint8_t { sample, group, batch };
 
-/// Exponential moving average: after every `every`-th training of `role` the
-/// weights become decay * own + (1 - decay) * trained.
+/// Exponential moving average (EMA): after every `every`-th training of `role`
+/// the weights become decay * own + (1 - decay) * trained.
 struct EmaSource {
   std::string role = {};
   double decay = 0;
@@ -74,8 +74,7 @@ struct CallActors {
   /// A user-defined program's actor carries it out; with fn generate, programs
   /// of agents.command lead its samples.
   bool user_actor = false;
-  /// Frozen roles that speak in its conversations beside its own
-  /// (plans/workflow/second_roles.hpp).
+  /// Frozen roles that speak in its conversations too (second_roles.hpp).
   std::vector<std::string> with = {};
   bool servers = false; ///< generate it (rollout.engine)
 

@@ -116,8 +116,7 @@ TEST(ServerLimits, ACacheHoldsOneWholeSequence) {
 TEST(ServerLimits, WhatServersHaveOfADeviceComesBesideTraining) {
   constexpr std::uint64_t device = 400'000'000'000;
   EXPECT_EQ(with_cache({.device_limit = device / 10}, device), "");
-  EXPECT_THAT(with_cache({.device_limit = device}, device),
-              HasSubstr("actor_gen"));
+  EXPECT_NE(with_cache({.device_limit = device}, device), "");
 }
 
 TEST(ServerLimits, OtherCallsAndOurOwnEngineAreNotLimited) {
