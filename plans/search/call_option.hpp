@@ -9,7 +9,7 @@
 
 namespace troupe::plans {
 
-/// What a call needs besides its own time and memory.
+/// Costs of a call besides its own time and memory.
 struct AroundCall {
   double weights_s = 0; ///< to load them from host memory, or to offload them
   double moments_s = 0; ///< likewise, of the optimizer
