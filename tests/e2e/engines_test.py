@@ -20,6 +20,9 @@ TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
 TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
           "rewards: {devices: host}, advantages: {devices: host}, "
           "actor_train: {devices: 0-1, strategy: d2}}}")
+LAGGED = ("{calls: {actor_gen: {devices: 0}, rewards: {devices: host}, "
+          "advantages: {devices: host}, actor_train: {devices: 1}}, "
+          "lag: {actor_gen: 1}}")
 # Steps that change much, so that weights which are not the newest are seen.
 LORA = ["models.actor.lora.rank=2", "models.actor.optimizer.lr=1e-2",
         "models.actor.optimizer.schedule=constant"]
@@ -100,6 +103,19 @@ class Engines(Case):
             self.assertLessEqual(move[0]["begin"], update[0]["begin"])
             self.assertLessEqual(update[0]["end"], move[0]["end"])
             self.assertLessEqual(move[0]["end"], call[0]["begin"])
+
+    def test_a_run_with_lag_goes_on_with_the_versions_of_its_servers_I8(self):
+        lagged = [f"plan={LAGGED}", "cluster.devices_per_node=2",
+                  "cluster.workers_per_node=1",
+                  "models.actor.optimizer.schedule=constant"]
+        self.troupe(*self.grpo(*lagged, "run.name=whole", "run.steps=4"))
+        # the first two steps are of version 0, which goes to the server once
+        self.assertEqual([s["step"] for s in self.slices("whole")
+                          if s["name"] == "take weights"][:2], [0, 2])
+        for steps in (2, 4):
+            self.troupe(*self.grpo(*lagged, "run.name=parts",
+                                   f"run.steps={steps}"))
+        self.assertEqual(self.tokens("parts", 4), self.tokens("whole", 4))
 
     def arrows(self, run, name):
         """The arrows of the exported trace that have both ends."""
