@@ -68,11 +68,9 @@ SearchStep::SearchStep(const SearchSpace& space) : space_(space) {
 }
 
 bool SearchStep::applies_to(const SpacePoint& point) const {
-  for (std::size_t i = 0; i < point.options.size(); ++i) {
-    const auto& chosen = option(point, static_cast<std::uint32_t>(i));
-    if (chosen.chunks != 1 || chosen.around.update_s > 0)
+  for (std::size_t i = 0; i < point.options.size(); ++i)
+    if (space_.calls()[i].options[point.options[i]].chunks != 1)
       return false;
-  }
   return true;
 }
 
@@ -118,7 +116,8 @@ double SearchStep::seconds(const SpacePoint& point) const {
     BitmaskStep::Task task{.needs = producers_[i]};
     if (in_space_[i] != on_host) {
       const auto call = static_cast<std::uint32_t>(in_space_[i]);
-      task.seconds = option(point, call).seconds;
+      const auto& chosen = option(point, call);
+      task.seconds = chosen.seconds + chosen.around.update_s;
       task.devices = devices[call];
     }
     step.add(task);

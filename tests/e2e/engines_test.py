@@ -22,7 +22,7 @@ TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
           "actor_train: {devices: 0-1, strategy: d2}}}")
 LAGGED = ("{calls: {actor_gen: {devices: 0}, rewards: {devices: host}, "
           "advantages: {devices: host}, actor_train: {devices: 1}}, "
-          "lag: {actor_gen: 1}}")
+          "lag: {actor_gen: 2}}")
 # Steps that change much, so that weights which are not the newest are seen.
 LORA = ["models.actor.lora.rank=2", "models.actor.optimizer.lr=1e-2",
         "models.actor.optimizer.schedule=constant"]
@@ -109,9 +109,9 @@ class Engines(Case):
                   "cluster.workers_per_node=1",
                   "models.actor.optimizer.schedule=constant"]
         self.troupe(*self.grpo(*lagged, "run.name=whole", "run.steps=4"))
-        # the first two steps are of version 0, which goes to the server once
+        # the first three steps are of version 0, which goes to the server once
         self.assertEqual([s["step"] for s in self.slices("whole")
-                          if s["name"] == "take weights"][:2], [0, 2])
+                          if s["name"] == "take weights"][:2], [0, 3])
         for steps in (2, 4):
             self.troupe(*self.grpo(*lagged, "run.name=parts",
                                    f"run.steps={steps}"))

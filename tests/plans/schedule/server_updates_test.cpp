@@ -87,12 +87,14 @@ TEST(ServerUpdates, OnAnotherReplicaItFollowsTheMove) {
 TEST(ServerUpdates, ALaggedCallHasTheUpdateOfItsVersion) {
   const auto workflow = served_ppo();
   auto plan = plan_apart(workflow);
-  plan.lag["actor_gen"] = 1;
+  plan.lag["actor_gen"] = 2;
   const auto graph = graph_of(workflow, plan);
-  EXPECT_EQ(graph.tasks[graph.index_of(update)].lag, 1U);
-  EXPECT_THAT(needs_of(graph, update), Contains("actor@actor_gen -1 version"));
-  EXPECT_GT(steps_ahead(graph)[graph.index_of(update)], 0U)
-    << "the call of the next step is done before a checkpoint";
+  const auto task = graph.index_of(update);
+  EXPECT_EQ(graph.tasks[task].lag, 2U);
+  EXPECT_THAT(needs_of(graph, update), Contains("actor@actor_gen -2 version"));
+  EXPECT_EQ(steps_ahead(graph)[task],
+            steps_ahead(graph)[graph.index_of("actor_gen")]);
+  EXPECT_GT(steps_ahead(graph)[task], 0U);
 }
 
 TEST(ServerUpdates, OffloadedWeightsAreLoadedBeforeIt) {
