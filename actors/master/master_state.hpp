@@ -25,6 +25,7 @@ struct RunProgress {
   std::map<StepId, StepReport> reports;
   std::map<std::string, double> carried; ///< after the last committed step
   std::map<ReplicaId, Version> versions; ///< versions of the targets of moves
+  std::map<ReplicaId, Version> server_versions; ///< of updates' servers
   Clock::time_point last_commit;
   std::uint64_t peak_memory_bytes = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "actors/master/call_tasks.hpp"
 #include "actors/master/carried_values.hpp"
+#include "actors/master/weight_tasks.hpp"
 
 #include <fmt/format.h>
 
@@ -184,54 +185,6 @@ void commit_steps(MasterSelf self) {
 
 // -- tasks -------------------------------------------------------------------
 
-void send_move(MasterSelf self, plans::TaskRef task) {
-  auto& state = self->state;
-  const auto& entry = template_of(self, task);
-  const auto started = Clock::now();
-  const Version version = version_of(state.setup, task);
-  ++state.tasks.running;
-  // Loaded at the start, refreshed by the checkpoint, or an EMA role that skips
-  // this version: nothing to send.
-  const auto [had, is_new]
-    = state.progress.versions.try_emplace(*entry.target, version);
-  if (!is_new && std::exchange(had->second, version) == version)
-    return finish(self, task);
-  ask<MoveDone>(
-    self, state.setup.actors.moves.at({*entry.source, *entry.target}),
-    run_atom::value, context_for(self, task.step), MoveTask{task.task, version},
-    {.name
-     = fmt::format("move {} of step {}", entry.name, step_number(task.step))},
-    [=](const MoveDone& done) {
-      auto& report = self->state.progress.reports[task.step];
-      add_move(report, task_report(template_of(self, task), started), done);
-      // time that is not spent copying is spent waiting for the other end's
-      // bytes
-      self->state.idle.times.end(report.tasks.back(), Seconds::max(),
-                                 report.idle);
-      finish(self, task);
-    },
-    [=](const Failure& failure) { fail_run(self, failure); });
-}
-
-void send_residency(MasterSelf self, plans::TaskRef task) {
-  const auto& entry = template_of(self, task);
-  const auto started = Clock::now();
-  ++self->state.tasks.running;
-  ask<ResidencyDone>(
-    self, self->state.setup.actors.residencies.at(*entry.target),
-    run_atom::value, context_for(self, task.step),
-    residency_order(self->state.setup, task),
-    {.name = fmt::format("{} of step {}", entry.name, step_number(task.step))},
-    [=](const ResidencyDone& done) {
-      auto& report = self->state.progress.reports[task.step];
-      add_residency(report, task_report(template_of(self, task), started),
-                    done);
-      self->state.idle.times.end(report.tasks.back(), Seconds{0}, report.idle);
-      finish(self, task);
-    },
-    [=](const Failure& failure) { fail_run(self, failure); });
-}
-
 void start_task(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
   state.idle.waits.end(template_of(self, task).devices);
@@ -244,6 +197,7 @@ void start_task(MasterSelf self, plans::TaskRef task) {
   case plans::TaskKind::call:
     return send_call(self, task);
   case plans::TaskKind::move:
+  case plans::TaskKind::update:
     return send_move(self, task);
   default:
     return send_residency(self, task);

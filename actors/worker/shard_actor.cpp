@@ -3,6 +3,7 @@
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/shard_generate.hpp"
 #include "actors/worker/shard_residency.hpp"
+#include "actors/worker/shard_server.hpp"
 #include "actors/worker/shard_snapshot.hpp"
 #include "actors/worker/weight_moves.hpp"
 #include "plans/schedule/step_graph.hpp"
@@ -122,11 +123,27 @@ caf::result<PublishDone> publish(ShardSelf self, const Context& context,
   });
 }
 
+/// Moves the version that the shard has to its server.
+caf::result<MoveDone> update(ShardSelf self, const Context& context,
+                             const MoveOrder& order) {
+  if (const auto failure = refuse(self->state, context, order.version))
+    return to_error(*failure);
+  auto shard = self->state.shard;
+  return on_device<MoveDone>(
+    self, context,
+    fmt::format("update of its server in step {}", step_number(context.step)),
+    [=, step = context.step] {
+      return update_server(*shard, step, order.version);
+    });
+}
+
 /// Runs a move. A target has no version until all its bytes have arrived
 ///. An EMA role is updated from its version before.
 caf::result<MoveDone> move(ShardSelf self, const Context& context,
                            const MoveOrder& order) {
   auto shard = self->state.shard;
+  if (order.source == shard->replica.id)
+    return update(self, context, order);
   const auto& ema = shard->worker->run.workflow.role(shard->replica.role).ema;
   if (ema)
     if (const auto failure = refuse(self->state, context,

@@ -1,7 +1,9 @@
 #include "actors/worker/shard_server.hpp"
 
+#include "actors/worker/device_jobs.hpp"
 #include "actors/worker/weight_moves.hpp"
 #include "actors/worker/weight_route.hpp"
+#include "config/trace/trace_at.hpp"
 #include "models/servers/sglang_start.hpp"
 #include "models/servers/vllm_plugin.hpp"
 #include "models/servers/vllm_start.hpp"
@@ -132,6 +134,25 @@ models::ServedGeneration& server_of(Shard& shard) {
 
 bool is_served(const Shard& shard, const plans::Call& call) {
   return !shard.worker->run.settings.rollout.engine.is_own() && !call.evaluates;
+}
+
+MoveDone update_server(Shard& shard, StepId step, Version version) {
+  const trace::Span span{shard.device->track(), trace::name("move"),
+                         step.value};
+  MoveDone done;
+  done.begin_ns = trace::now_ns();
+  shard.device->memory().begin_peak();
+  auto context = run_context(shard, step);
+  auto& server = server_of(shard);
+  if (has_server(shard))
+    done.bytes = server.make_ready(*shard.engine, to_string(version), context);
+  else
+    server.assist(*shard.engine, to_string(version), {}, context, {});
+  done.busy_ns = trace::now_ns() - done.begin_ns;
+  done.peaks = peaks_of(shard);
+  if (shard.worker->run.settings.run.check_moves)
+    done.checksum = shard.engine->checksum();
+  return done;
 }
 
 void generate_served(Shard& shard, Version version,

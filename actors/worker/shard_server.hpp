@@ -15,6 +15,9 @@ bool is_served(const Shard& shard, const plans::Call& call);
 /// Returns the server of the shard's tensor-parallel group, made on first use;
 /// it is started when it first generates.
 models::ServedGeneration& server_of(Shard& shard);
+/// Does an update's part of one device: brings the version that the shard has
+/// to its server and checks it, or helps the device of its group that has one.
+MoveDone update_server(Shard& shard, StepId step, Version version);
 /// Generates with the server of the shard's tensor-parallel group, which is
 /// made on first use and started when it first generates. The group's first
 /// device has it; the others assist.

@@ -156,9 +156,12 @@ void ServedGeneration::generate(Engine& engine, const std::string& version,
   });
 }
 
-void ServedGeneration::make_ready(Engine& engine, const std::string& version,
-                                  RunContext& context) {
+std::uint64_t ServedGeneration::make_ready(Engine& engine,
+                                           const std::string& version,
+                                           RunContext& context) {
+  const auto before = report_.updated_bytes;
   use_server(engine, version, context, [] {});
+  return report_.updated_bytes - before;
 }
 
 void ServedGeneration::converse(Engine& engine, const std::string& version,

@@ -61,8 +61,9 @@ public:
                 const ResponseBatch& prompts, const GenerateOptions& options,
                 RunContext& context, TurnQueue& turns);
   /// Brings the server to `version`, before those who ask it count their time.
-  void make_ready(Engine& engine, const std::string& version,
-                  RunContext& context);
+  /// Returns the bytes that it took.
+  std::uint64_t make_ready(Engine& engine, const std::string& version,
+                           RunContext& context);
   /// Does the part of a generation that a replica's other devices have in it:
   /// their part of the check. Each batch ends without rows here.
   void assist(Engine& engine, const std::string& version,

@@ -44,7 +44,8 @@ HostNeeds host_needs(const CheckContext& context, const Replicas& replicas) {
     const auto planes = offloaded.find(node);
     const auto serving = servers.find(node);
     const auto bytes = planes == offloaded.end() ? 0 : planes->second;
-    const auto served = serving == servers.end() ? 0 : serving->second.all();
+    const auto served
+      = serving == servers.end() ? 0 : serving->second.on_host();
     needs.offloaded_bytes = std::max(needs.offloaded_bytes, bytes);
     const auto limit = context.host_memory_of(node);
     if (bytes + served > limit)

@@ -39,6 +39,9 @@ std::string memory_hint(const CheckContext& context, const Replicas& replicas,
     return of_cache;
   if (fits_recomputed(context, replicas, peak.device))
     return "algorithm.recompute=true";
+  if (memory.server_bytes > 0)
+    return "devices of its own for generation, or a smaller share of the "
+           "memory in rollout.server_command";
   return sharding_hint(context, peak.device)
          + "fewer calls on it or a smaller micro_batch_tokens";
 }

@@ -77,7 +77,8 @@ struct DevicePeak {
   Rank device = {};
   std::string kind = {}; ///< of its node; empty: all are alike
   std::uint64_t peak_bytes = 0;
-  std::uint64_t resident_bytes = 0; ///< weights, gradients, optimizer
+  std::uint64_t resident_bytes = 0; ///< weights, gradients, optimizer, servers
+  std::uint64_t server_bytes = 0;   ///< the last of them
   std::string at_task = {};         ///< empty: no task, resident only
   std::vector<TaskMemory> tasks = {};
 };

@@ -180,6 +180,7 @@ CheckContext make_check_context(const Settings& settings,
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host
     = sizes.engine.serves && settings.cluster.device != "gpu";
+  sizes.engine.cache = server_cache(settings, device_bytes);
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation
     = evaluation_in(workflow, settings, sizes.samples_per_step);

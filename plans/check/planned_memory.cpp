@@ -196,6 +196,7 @@ DevicePeak device_peak(const CheckContext& context,
                   .kind = context.kind_of(memory.device),
                   .peak_bytes = resident,
                   .resident_bytes = resident,
+                  .server_bytes = memory.server_bytes,
                   .tasks = memory.tasks};
   for (const auto& task : peak.tasks)
     if (resident + task.bytes > peak.peak_bytes) {

@@ -17,6 +17,30 @@ bool generates(const Call& call) {
   return call.kind == CallKind::generate && !call.evaluates;
 }
 
+/// A server does not start if its cache does not hold the longest sequence.
+std::string why_no_cache(const CheckContext& context, const Call& call,
+                         const Strategy& strategy) {
+  const auto shape = context.shapes.find(call.role);
+  if (shape == context.shapes.end())
+    return "";
+  const auto dtype = context.dtypes.find(call.role);
+  const auto tokens = server_cache_tokens(
+    shape->second, dtype == context.dtypes.end() ? DType::f32 : dtype->second,
+    strategy, context.sizes);
+  const auto most
+    = static_cast<std::uint64_t>(context.sizes.max_sequence_tokens);
+  if (!tokens || *tokens >= most)
+    return "";
+  return expectation(
+    fmt::format("a cache of servers for {} tokens, one prompt with its "
+                "response",
+                most),
+    fmt::format("room for {}", *tokens),
+    context.sizes.engine.serves_on_host
+      ? "more VLLM_CPU_KVCACHE_SPACE in cluster.env"
+      : "another option in rollout.server_command, or more devices per server");
+}
+
 } // namespace
 
 std::string why_no_servers(const CheckContext& context, const Call& call,
@@ -41,6 +65,8 @@ std::string why_no_servers(const CheckContext& context, const Call& call,
   if (placement.slices > 1)
     return expectation("slices 1 with rollout.engine",
                        fmt::format("{}", placement.slices), "1");
+  if (const auto why = why_no_cache(context, call, strategy); !why.empty())
+    return why;
   const auto given = *context.servers;
   if (given == 0)
     return "";

@@ -15,6 +15,18 @@ std::string gigabytes(std::uint64_t bytes) {
   return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
 }
 
+std::string got_of(const DevicePeak& peak) {
+  const auto servers
+    = peak.server_bytes == 0
+        ? ""
+        : fmt::format(" and {} servers (rollout.server_command)",
+                      gigabytes(peak.server_bytes));
+  return fmt::format("{}, {} of it weights, gradients and optimizer{}",
+                     gigabytes(peak.peak_bytes),
+                     gigabytes(peak.resident_bytes - peak.server_bytes),
+                     servers);
+}
+
 } // namespace
 
 void TooFull::add(const DeviceMemory& memory, const DevicePeak& peak,
@@ -41,13 +53,11 @@ void TooFull::add(const DeviceMemory& memory, const DevicePeak& peak,
 /// Returns the group of this text, a new one if there is none.
 std::size_t TooFull::group_of(const DevicePeak& peak, std::uint64_t limit,
                               std::string hint) {
-  Group group{
-    .path = peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
-    .got
-    = fmt::format("{}, {} of it weights, gradients and optimizer",
-                  gigabytes(peak.peak_bytes), gigabytes(peak.resident_bytes)),
-    .hint = std::move(hint),
-    .limit = limit};
+  Group group{.path
+              = peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
+              .got = got_of(peak),
+              .hint = std::move(hint),
+              .limit = limit};
   auto same = std::ranges::find_if(groups_, [&](const Group& other) {
     return other.path == group.path && other.got == group.got
            && other.hint == group.hint && other.limit == group.limit;

@@ -118,8 +118,6 @@ double CostModel::work_s(const Call& call, const Job& job) const {
   switch (call.kind) {
   case CallKind::generate: {
     auto seconds = gather_s(job, 1) + rollout_s(job);
-    if (is_served(call, problem_.sizes))
-      seconds += server_update_s(job);
     for (auto second = call; const auto& role : call.by.with) {
       second.role = role;
       const auto beside = make_job(second, job.placement);

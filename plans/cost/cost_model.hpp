@@ -61,8 +61,7 @@
 
 namespace troupe::plans {
 
-/// Bytes per parameter that an optimizer step reads and writes: weights,
-/// gradients, moments and master weights.
+/// Bytes per parameter that an optimizer step reads and writes: all its planes.
 inline constexpr double optimizer_bytes_a_parameter = 30;
 
 /// Returns the rate at which sharded parameters are gathered.
@@ -89,7 +88,7 @@ public:
   double slices_s(const Call& call, const Placement& placement,
                   std::uint32_t first, std::uint32_t last) const;
   /// Returns the seconds to load planes of `role` from host memory, or to
-  /// offload them: a task of its own, during which nothing is computed.
+  /// offload them, without computing meanwhile.
   double planes_s(const std::string& role, const Placement& mesh,
                   const RoleMemory& planes) const;
   /// Returns the seconds to move `role` from one mesh and strategy to another.
@@ -101,6 +100,8 @@ public:
                       const Strategy& to) const;
   MoveBytes move_bytes_of(const std::string& role, const Placement& from,
                           const Placement& to) const;
+  /// Returns the seconds to bring new weights to the call's servers.
+  double update_s(const Call& call, const Placement& placement) const;
   /// Returns the same model with planned moves, on at most 128 devices.
   CostModel with_planned_moves() const;
   /// Returns a model of another problem with the same effects.
@@ -153,7 +154,6 @@ private:
   StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
   double rollout_s(const Job& job) const;
-  double server_update_s(const Job& job) const;
   double engine_backend(const Hardware& hw) const;
   /// Returns the numbers of a mesh on these kinds of nodes.
   const Hardware& numbers(KindSet kinds) const;

@@ -110,13 +110,14 @@ double CostModel::rollout_s(const Job& job) const {
 
 /// The trained weights or adapters through the memory of a server's host, which
 /// a profile of GPUs knows as the rate between device and host only.
-double CostModel::server_update_s(const Job& job) const {
+double CostModel::update_s(const Call& call, const Placement& placement) const {
+  const auto job = make_job(call, placement);
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.mem_bytes > 0 ? hw.host_Bps : hw.mem_Bps;
-  if (rate <= 0)
+  if (rate <= 0 || !effects_.moves)
     return 0;
-  return server_update_passes * server_element_bytes
-         * job.model.trained.parameters / rate;
+  return problem_.measured.move_factor * server_update_passes
+         * server_element_bytes * job.model.trained.parameters / rate;
 }
 
 /// Each slice begins with what is left of its responses, and feeds them first.

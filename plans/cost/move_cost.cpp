@@ -272,6 +272,13 @@ MoveBytes planned_move_bytes(const ModelShape& shape, DType dtype,
   return bytes;
 }
 
+MoveBytes update_bytes(const ModelShape& shape, const Strategy& strategy) {
+  double count = 0;
+  for (const auto& parameter : trained_parameters(shape))
+    count += static_cast<double>(parameter.num_elements());
+  return {.intra = strategy.dp * count * double(size_bytes(DType::f32))};
+}
+
 ModelShape with_joined_experts(ModelShape shape, const Strategy& from,
                                const Strategy& to) {
   auto& experts = shape.experts;

@@ -47,6 +47,10 @@ MoveBytes planned_move_bytes(const ModelShape& shape, DType dtype,
                              const Placement& source, const Placement& target,
                              const Cluster& cluster);
 
+/// Returns the bytes that servers of a call take at an update: all of what is
+/// trained in fp32, for each dp rank, on its own host.
+MoveBytes update_bytes(const ModelShape& shape, const Strategy& strategy);
+
 /// Returns the model with runs of neighbouring experts joined that `from` and
 /// `to` deal together: a move between the two sends the same bytes but for the
 /// router's, and is planned as many times faster.

@@ -8,6 +8,7 @@
 #include "config/base/dtype.hpp"
 #include "config/model/model_shape.hpp"
 #include "config/settings/settings_types.hpp"
+#include "plans/memory/server_cache.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/workflow/workflow.hpp"
 
@@ -28,6 +29,7 @@ struct EngineTraits {
   /// Servers generate (`rollout.engine`), with a cache of their own.
   bool serves = false;
   bool serves_on_host = false; ///< with their weights in the hosts' memory
+  ServerCache cache = {};      ///< of servers that the run starts
 };
 
 /// Tokens that a server's log-probabilities are checked with: enough for every

@@ -1,6 +1,7 @@
 #include "plans/memory/memory_model.hpp"
 
 #include "plans/memory/second_models.hpp"
+#include "plans/memory/server_memory.hpp"
 #include "plans/weights/gather_buffers.hpp"
 #include "plans/weights/layout.hpp"
 #include "plans/weights/residency.hpp"
@@ -141,6 +142,17 @@ private:
           add_to_task(device, name, stage.optimizer);
   }
 
+  /// Returns the bytes of a replica's servers on a device: calls share them.
+  std::uint64_t server_bytes_of(const Replica& replica) const {
+    std::uint64_t bytes = 0;
+    for (const auto& name : replica.calls)
+      bytes = std::max(bytes, server_device_bytes(
+                                workflow_.call(name), shapes_.at(replica.role),
+                                memory_dtype(dtypes_, replica.role),
+                                replica.strategy, sizes_));
+    return bytes;
+  }
+
   void add_replica(const Replica& replica) {
     const auto stored
       = stored_dtype(sizes_, memory_dtype(dtypes_, replica.role));
@@ -154,11 +166,13 @@ private:
     // the version for a lagged call stays there from the move on
     const bool comes
       = dropped || (offloaded && !(moved && has_lag(plan_, replica)));
+    const auto served = server_bytes_of(replica);
     for (std::size_t i = 0; i < replica.devices.size(); ++i) {
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
       const auto planes = stage.weights - stage.resident;
+      device.server_bytes += served;
       device.weight_bytes += comes ? stage.resident : stage.weights;
       if (dropped)
         add_stay(replica.calls, device, planes);

@@ -37,15 +37,17 @@ struct DeviceMemory {
   std::uint64_t weight_bytes = 0;
   std::uint64_t gradient_bytes = 0;
   std::uint64_t optimizer_bytes = 0; ///< as in StageBytes
+  std::uint64_t server_bytes = 0;    ///< of servers (server_memory.hpp)
   std::vector<TaskMemory> tasks = {};
 
   std::uint64_t resident_bytes() const {
-    return weight_bytes + gradient_bytes + optimizer_bytes;
+    return weight_bytes + gradient_bytes + optimizer_bytes + server_bytes;
   }
   bool holds_the_same(const DeviceMemory& other) const {
     return weight_bytes == other.weight_bytes
            && gradient_bytes == other.gradient_bytes
-           && optimizer_bytes == other.optimizer_bytes && tasks == other.tasks;
+           && optimizer_bytes == other.optimizer_bytes
+           && server_bytes == other.server_bytes && tasks == other.tasks;
   }
 };
 

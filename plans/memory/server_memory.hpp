@@ -1,13 +1,14 @@
 // Memory that servers of another program take on hosts (`rollout.engine`): the
 // file that a server reads a version of the weights from, the copies of it
-// while weights change, and on CPUs the server's own weights. What a server
-// takes besides, its cache first of all, is set by its own options.
+// while weights change, on CPUs the server's own weights, and its cache as far
+// as its options say (server_cache.hpp). Of devices, what they say is theirs.
 #pragma once
 
 #include "plans/memory/call_memory.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::plans {
@@ -19,9 +20,16 @@ struct ServerBytes {
   /// if they are what adapters are added to.
   std::uint64_t updating = 0;
   std::uint64_t weights = 0; ///< that servers compute with
+  std::uint64_t caches = 0;  ///< as far as known
+  /// In the memory of a device beside those: the most, as far as known.
+  std::uint64_t on_device = 0;
 
-  std::uint64_t all() const {
+  /// Returns what the model alone decides.
+  std::uint64_t of_model() const {
     return files + updating + weights;
+  }
+  std::uint64_t on_host() const {
+    return of_model() + caches;
   }
 };
 
@@ -38,5 +46,17 @@ ServerBytes server_bytes(const Workflow& workflow, const ExecutionPlan& plan,
                          const std::map<std::string, ModelShape>& shapes,
                          const std::map<std::string, DType>& dtypes,
                          const BatchSizes& sizes);
+
+/// Returns the bytes that a rank of the call's servers has in the memory of its
+/// device; 0 if none serves it, or its options do not say.
+std::uint64_t server_device_bytes(const Call& call, const ModelShape& shape,
+                                  DType dtype, const Strategy& strategy,
+                                  const BatchSizes& sizes);
+/// Returns the tokens that the cache of the call's servers holds at most, if
+/// that is certain.
+std::optional<std::uint64_t> server_cache_tokens(const ModelShape& shape,
+                                                 DType dtype,
+                                                 const Strategy& strategy,
+                                                 const BatchSizes& sizes);
 
 } // namespace troupe::plans

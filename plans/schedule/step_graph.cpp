@@ -1,6 +1,7 @@
 #include "plans/schedule/step_graph.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/schedule/server_updates.hpp"
 #include "plans/schedule/task_tracker.hpp"
 #include "plans/weights/residency.hpp"
 
@@ -61,6 +62,7 @@ public:
     for (const auto& role : workflow_.roles)
       if (role.ema)
         add_ema_model(role);
+    add_server_updates(graph_, workflow_, replicas_);
     for (const auto& call : workflow_.calls)
       add_stay(call);
     return std::move(graph_);
@@ -198,7 +200,7 @@ private:
     if (!comes_and_goes(workflow_, plan_, replicas_, call))
       return;
     const auto& chunks = chunks_of(call.name);
-    auto& first = graph_.tasks[chunks.first];
+    auto& first = first_on_replica(graph_, chunks.first);
     const auto reload = static_cast<std::uint32_t>(graph_.tasks.size());
     TaskTemplate stay{.name = fmt::format("reload {}@{}", call.role, call.name),
                       .kind = TaskKind::reload,

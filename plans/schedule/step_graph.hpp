@@ -43,9 +43,18 @@
 
 namespace troupe::plans {
 
-/// Kinds of tasks. The last three change where a replica's planes are, around
-/// its calls (residency.hpp): loaded from host memory, offloaded to it, freed.
-enum class TaskKind : std::uint8_t { call, move, reload, offload, drop };
+/// Kinds of tasks. An update is a move to the servers that generate for a
+/// replica (server_updates.hpp). The last three change where a replica's planes
+/// are, around its calls (residency.hpp): loaded from host memory, offloaded to
+/// it, freed.
+enum class TaskKind : std::uint8_t {
+  call,
+  move,
+  update,
+  reload,
+  offload,
+  drop
+};
 
 /// Reason why a task waits for another; `order`: the same call one step
 /// earlier.
@@ -72,9 +81,10 @@ struct TaskPart {
 struct TaskTemplate {
   std::string name = {}; ///< "actor_gen"; a move: "actor@actor_gen"
   TaskKind kind = TaskKind::call;
-  std::string call = {}; ///< of a call; or the call of a reload or offload
-  std::string role = {}; ///< empty for functions
-  std::optional<ReplicaId> source = {}; ///< of a move
+  std::string call
+    = {}; ///< of a call; or that an update, reload, offload is for
+  std::string role = {};                ///< empty for functions
+  std::optional<ReplicaId> source = {}; ///< of a move or update
   std::optional<ReplicaId> target = {}; ///< of all but calls
   std::vector<Rank> devices = {};       ///< ascending; empty: on the host
   std::vector<Need> needs = {};
@@ -121,11 +131,11 @@ struct TaskRef {
 };
 
 /// Makes the graph: calls in workflow order, then moves in replica order, then
-/// tasks that load and offload planes. `lag` of the plan may be set for calls
-/// that read a role that changes. Throws PlanError if lags make a step wait for
-/// itself (a lagged call that reads what a call of a newer version wrote), or
-/// if a step would wait for a training of a later one, so that there is no
-/// moment between steps.
+/// updates of servers, then tasks that load and offload planes. `lag` of the
+/// plan may be set for calls that read a role that changes. Throws PlanError if
+/// lags make a step wait for itself (a lagged call that reads what a call of a
+/// newer version wrote), or if a step would wait for a training of a later one,
+/// so that there is no moment between steps.
 StepGraph make_step_graph(const Workflow& workflow, const ExecutionPlan& plan,
                           const Replicas& replicas);
 

@@ -9,10 +9,12 @@
 
 namespace troupe::plans {
 
-/// Seconds to load planes from host memory, or to offload them.
-struct PlaneSeconds {
-  double weights = 0;
-  double moments = 0; ///< of the optimizer
+/// Costs of a call besides its own time and memory.
+struct AroundCall {
+  double weights_s = 0; ///< to load them from host memory, or to offload them
+  double moments_s = 0; ///< likewise, of the optimizer
+  double update_s = 0;  ///< to bring new weights to its servers
+  std::uint64_t server_bytes = 0; ///< of these, always on its devices
 };
 
 /// One way to run a call, at any position whose nodes are of these kinds.
@@ -31,7 +33,7 @@ struct CallOption {
   std::uint32_t fewer_responses = 0; ///< the next of them; itself: none
   double seconds = 0;                ///< of the first chunk
   double later_s = 0;                ///< added by each later chunk
-  PlaneSeconds plane_s = {};
+  AroundCall around = {};
   double device_s = 0;            ///< of its devices, with reloads and offloads
   double use = 1;                 ///< share of its devices that work at once
   double cores = 1;               ///< that these keep busy (shared_cores.hpp)
@@ -44,8 +46,8 @@ struct CallOption {
   }
   /// Returns the seconds to load `planes`, or to offload them.
   double planes_s(RoleMemory planes) const {
-    return (planes.offload_weights ? plane_s.weights : 0)
-           + (planes.offload_optimizer ? plane_s.moments : 0);
+    return (planes.offload_weights ? around.weights_s : 0)
+           + (planes.offload_optimizer ? around.moments_s : 0);
   }
   double offload_s() const {
     return planes_s(offload);

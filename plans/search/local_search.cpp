@@ -75,6 +75,8 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       first_s = option.seconds;
       use = option.use;
       seconds = task.part.chunk == 0 ? first_s : option.later_s;
+    } else if (i < calls.size() && task.kind == TaskKind::update) {
+      seconds = calls[i].options[point.options[i]].around.update_s;
     } else if (i < calls.size() && task.kind != TaskKind::drop) {
       const auto& option = calls[i].options[point.options[i]];
       const auto& replica = replicas[*task.target];

@@ -19,6 +19,7 @@ bool is_as_good(const CallOption& a, const CallOption& b) {
          && a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
          && a.seconds <= b.seconds && a.device_s <= b.device_s
          && a.static_bytes <= b.static_bytes
+         && a.around.server_bytes <= b.around.server_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
 

@@ -3,9 +3,11 @@
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
 #include "plans/memory/response_room.hpp"
+#include "plans/memory/server_memory.hpp"
 #include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
 #include "plans/workflow/second_roles.hpp"
+#include "plans/workflow/served_calls.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -234,6 +236,9 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   const bool leaves = call.reads_home() || option.offload.offload_weights;
   option.static_bytes = leaves ? stage.resident : stage.weights;
   option.weight_bytes = leaves ? stage.weights - stage.resident : 0;
+  option.around.server_bytes = server_device_bytes(
+    *call.call, problem_.shapes.at(role), problem_.dtype(role), option.strategy,
+    problem_.sizes);
   for (const auto& second : call.call->by.with)
     option.static_bytes += stage_of(second, option.strategy).weights;
   if (call.trains) {
@@ -246,8 +251,9 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
     option.weight_bytes
       += std::min(stage.weights, problem_.sizes.move_staging_bytes);
   const auto at = tightest_device(position, option.num_devices);
-  const auto bytes = option.static_bytes + option.weight_bytes
-                     + option.active_bytes + missing_bytes(at);
+  const auto bytes = option.static_bytes + option.around.server_bytes
+                     + option.weight_bytes + option.active_bytes
+                     + missing_bytes(at);
   if (bytes < call.smallest_bytes) {
     call.smallest_bytes = bytes;
     call.smallest_at = at;
@@ -259,10 +265,12 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   option.seconds = costs_.call_s(*call.call, place);
   if (option.chunks > 1)
     option.later_s = costs_.later_chunk_s(*call.call, place);
-  option.plane_s.weights
+  if (has_server_update(problem_.workflow, *call.call))
+    option.around.update_s = costs_.update_s(*call.call, place);
+  option.around.weights_s
     = costs_.planes_s(role, place, {.offload_weights = true});
   if (call.trains)
-    option.plane_s.moments
+    option.around.moments_s
       = costs_.planes_s(role, place, {.offload_optimizer = true});
   // calls that only read planes need not write them back to host memory
   option.device_s

@@ -116,7 +116,8 @@ double SearchStep::seconds(const SpacePoint& point) const {
     BitmaskStep::Task task{.needs = producers_[i]};
     if (in_space_[i] != on_host) {
       const auto call = static_cast<std::uint32_t>(in_space_[i]);
-      task.seconds = option(point, call).seconds;
+      const auto& chosen = option(point, call);
+      task.seconds = chosen.seconds + chosen.around.update_s;
       task.devices = devices[call];
     }
     step.add(task);

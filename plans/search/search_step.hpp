@@ -1,7 +1,8 @@
 // Runs points of a space as steps of whole calls without lag
 // (bitmask_step.hpp): the tasks that make_step_graph would make of the point's
 // plan, in its order, without those that only free memory and take no time
-// (total_order.hpp).
+// (total_order.hpp). The update of a call's servers is part of the call: what
+// servers answer reads the data set, so little can come between.
 #pragma once
 
 #include "plans/search/bitmask_step.hpp"

@@ -134,7 +134,7 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
   const auto& calls = space.calls();
   SpacePeak peak{.device = at};
   auto held = space.missing_bytes(at);
-  std::uint64_t most = 0;
+  std::uint64_t most = 0, served = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (point.options[i] == not_chosen)
       continue;
@@ -149,6 +149,8 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
                             || (calls[i].reads_home() && option.static_bytes > 0
                                 && shares_with_earlier(space, point, i));
     held += is_counted ? 0 : option.static_bytes;
+    served
+      = std::max(served, option.around.server_bytes); // calls share servers
     const bool finds_weights = home && !home->offload.offload_weights;
     const auto active
       = (finds_weights ? 0 : option.weight_bytes) + option.active_bytes;
@@ -157,7 +159,7 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
       peak.call = i;
     }
   }
-  peak.bytes = held + most;
+  peak.bytes = held + served + most;
   return peak;
 }
 

@@ -58,7 +58,7 @@ SimulatedSeconds simulated_seconds(const PlanProblem& problem,
     const auto& task = graph.tasks[times.task.task];
     if (task.kind == TaskKind::call)
       sums.calls[task.call] += times.end_s - times.start_s;
-    else if (task.kind == TaskKind::move)
+    else if (task.kind == TaskKind::move || task.kind == TaskKind::update)
       sums.moves += times.end_s - times.start_s;
   }
   return sums;

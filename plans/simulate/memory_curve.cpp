@@ -15,9 +15,9 @@ public:
     put(0, 0);
   }
 
-  /// Adds tasks in the order of their starts. Only calls allocate working
-  /// memory: a task that loads planes has just these, and one that takes no
-  /// time is skipped.
+  /// Adds tasks in the order of their starts. Only calls and checks of servers
+  /// allocate working memory: a task that loads planes has just these, and one
+  /// that takes no time is skipped.
   void add(const TaskTemplate& task, const TaskTimes& times) {
     if (times.end_s <= times.start_s)
       return;
@@ -27,7 +27,9 @@ public:
     const auto memory = found == device_.tasks.end() ? TaskMemory{} : *found;
     put(end_s_, std::min(planes_, memory.plane_bytes));
     put(times.start_s,
-        task.kind == TaskKind::call ? memory.bytes : memory.plane_bytes);
+        task.kind == TaskKind::call || task.kind == TaskKind::update
+          ? memory.bytes
+          : memory.plane_bytes);
     planes_ = memory.plane_bytes;
     end_s_ = times.end_s;
   }

@@ -78,6 +78,9 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
       return costs.move_s(task.role, mesh_of(replicas[*task.source]),
                           mesh_of(replicas[*task.target]))
              / task.every;
+    case TaskKind::update:
+      return costs.update_s(problem.workflow.call(task.call),
+                            plan.calls.at(task.call));
     case TaskKind::reload:
     case TaskKind::offload:
       return predict_stay_s(problem, costs, plan, replicas[*task.target], task);

@@ -197,6 +197,25 @@ double evaluation_seconds(const PlanProblem& problem, const ExecutionPlan& plan,
 
 } // namespace
 
+namespace {
+
+MoveBytes moved_by(const PlanProblem& problem, const CostModel& costs,
+                   const ExecutionPlan& plan, const Replicas& replicas,
+                   const TaskTemplate& task) {
+  switch (task.kind) {
+  case TaskKind::move:
+    return costs.move_bytes_of(task.role, mesh_of(replicas[*task.source]),
+                               mesh_of(replicas[*task.target]));
+  case TaskKind::update:
+    return update_bytes(problem.shapes.at(task.role),
+                        plan.calls.at(task.call).strategy);
+  default:
+    return {};
+  }
+}
+
+} // namespace
+
 StepGraph with_device_classes(const StepGraph& graph) {
   std::map<Rank, std::vector<std::uint32_t>> tasks_of;
   for (std::uint32_t i = 0; i < graph.tasks.size(); ++i)
@@ -293,10 +312,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   const auto seconds
     = predict_seconds(problem, costs, plan, replicas, run.graph);
   for (const auto& task : run.graph.tasks)
-    run.moved.push_back(task.kind == TaskKind::move ? costs.move_bytes_of(
-                          task.role, mesh_of(replicas[*task.source]),
-                          mesh_of(replicas[*task.target]))
-                                                    : MoveBytes{});
+    run.moved.push_back(moved_by(problem, costs, plan, replicas, task));
   run.num_steps = steps_to_simulate(run.graph);
   run.times = run_schedule(run.graph, seconds, run.num_steps);
   run.durations_s = seconds.all;

@@ -74,9 +74,9 @@ struct CallActors {
   /// A user-defined program's actor carries it out; with fn generate, programs
   /// of agents.command lead its samples.
   bool user_actor = false;
-  /// Frozen roles that speak in its conversations beside its own
-  /// (plans/workflow/second_roles.hpp).
+  /// Frozen roles that speak in its conversations too (second_roles.hpp).
   std::vector<std::string> with = {};
+  bool servers = false; ///< generate it (rollout.engine)
 
   bool operator==(const CallActors&) const = default;
 };

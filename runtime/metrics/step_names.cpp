@@ -19,10 +19,11 @@ void name_times(const PreparedRun& run, const actors::StepReport& report,
     // recording samples is in no phase; planes are offloaded and reloaded
     // beside calls
     const bool known = run.work.workflow.find_call(task.call) != nullptr;
-    if (task.kind != plans::TaskKind::move
-        && (task.kind != plans::TaskKind::call || !known))
+    const bool moves = task.kind == plans::TaskKind::move
+                       || task.kind == plans::TaskKind::update;
+    if (!moves && (task.kind != plans::TaskKind::call || !known))
       continue;
-    phases[phase_of(run.work.workflow, task.call)]
+    phases[phase_of(run.work.workflow, moves ? "" : task.call)]
       += actors::Seconds{task.ended - task.started}.count();
   }
   for (const auto& [name, seconds] : phases)

@@ -29,14 +29,26 @@ std::string snapshots_text(const plans::SnapshotBytes& snapshots) {
     text(snapshots.with_copies), copies);
 }
 
+std::string caches_text(const plans::ServerBytes& servers) {
+  if (servers.on_device > 0)
+    return fmt::format("servers' weights and caches: {} of each of their "
+                       "devices\n",
+                       bytes_text(static_cast<double>(servers.on_device)));
+  if (servers.caches > 0)
+    return fmt::format("servers' caches: {} of a host's memory\n",
+                       bytes_text(static_cast<double>(servers.caches)));
+  return "servers' caches: not known, they come on top\n";
+}
+
 std::string servers_text(const plans::ServerBytes& servers) {
-  if (servers.all() == 0)
+  if (servers.of_model() == 0)
     return "";
   return fmt::format(
-    "servers (rollout.engine): {} of a host's memory, {} of it "
-    "while weights change; their caches come on top\n",
-    bytes_text(static_cast<double>(servers.all())),
-    bytes_text(static_cast<double>(servers.updating)));
+           "servers (rollout.engine): {} of a host's memory, {} of it "
+           "while weights change\n",
+           bytes_text(static_cast<double>(servers.of_model())),
+           bytes_text(static_cast<double>(servers.updating)))
+         + caches_text(servers);
 }
 
 std::string offloaded_text(std::uint64_t bytes) {

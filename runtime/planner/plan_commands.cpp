@@ -83,7 +83,9 @@ std::string check_json(const CheckedPlan& checked) {
                    {"devices", std::move(devices)},
                    {"snapshot_bytes", report.snapshots.with_copies},
                    {"mask_bytes", masks.all()},
-                   {"server_bytes", report.servers.all()},
+                   {"server_bytes", report.servers.of_model()},
+                   {"server_cache_bytes", report.servers.caches},
+                   {"server_device_bytes", report.servers.on_device},
                    {"offloaded_bytes", report.offloaded_bytes}};
   if (hardware)
     document["basis"] = basis_json(*hardware);

@@ -30,9 +30,12 @@ LagState needed_by(const plans::Workflow& workflow,
   const auto graph = plans::make_step_graph(workflow, plan, replicas);
   const auto ahead = plans::steps_ahead(graph);
   LagState state;
-  for (std::size_t i = 0; i < ahead.size(); ++i)
+  for (std::size_t i = 0; i < ahead.size(); ++i) {
+    if (graph.tasks[i].kind == plans::TaskKind::update)
+      continue; // leaves no rows
     for (std::uint32_t steps = 0; steps < ahead[i]; ++steps)
       state.calls.emplace(graph.tasks[i].name, steps);
+  }
   for (const auto& replica : replicas.all)
     if (plans::is_lagged(workflow, plan, replica))
       state.replicas.insert(replica.name());

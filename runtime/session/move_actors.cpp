@@ -13,9 +13,10 @@ namespace {
 actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
                              const std::vector<actors::SetupDone>& ready,
                              const plans::Replica& source,
-                             const plans::Replica& target) {
+                             const plans::Replica& target,
+                             const std::string& name) {
   actors::MoveSetup setup;
-  setup.name = target.name();
+  setup.name = name;
   setup.source = source.id;
   setup.sources = local_meshes_of(source, ready);
   setup.source_strategy = source.strategy;
@@ -33,11 +34,12 @@ spawn_moves(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
   std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor> moves;
   for (const auto& task : basis.graph.tasks) {
-    if (task.kind != plans::TaskKind::move)
+    if (task.kind != plans::TaskKind::move
+        && task.kind != plans::TaskKind::update)
       continue;
     moves[{*task.source, *task.target}]
       = spawn_move(system, basis, ready, basis.replicas[*task.source],
-                   basis.replicas[*task.target]);
+                   basis.replicas[*task.target], task.name);
   }
   return moves;
 }
@@ -51,8 +53,8 @@ spawn_move_check(caf::actor_system& system, const RunBasis& basis,
     = std::tie(basis.replicas.all[0], basis.replicas.all[1]);
   const auto& options = std::get<MoveCheckMode>(basis.run.mode_options);
   actors::MoveCheckSetup setup;
-  setup.moves = {spawn_move(system, basis, ready, there, back),
-                 spawn_move(system, basis, ready, back, there)};
+  setup.moves = {spawn_move(system, basis, ready, there, back, back.name()),
+                 spawn_move(system, basis, ready, back, there, there.name())};
   setup.incarnation = basis.incarnation;
   setup.at_least = options.at_least;
   setup.asks = basis.asks;

@@ -20,6 +20,9 @@ TWO_DEVICES = ["plan=data_parallel", "cluster.devices_per_node=2",
 TENSOR = ("{calls: {actor_gen: {devices: 0-1, strategy: t2}, "
           "rewards: {devices: host}, advantages: {devices: host}, "
           "actor_train: {devices: 0-1, strategy: d2}}}")
+LAGGED = ("{calls: {actor_gen: {devices: 0}, rewards: {devices: host}, "
+          "advantages: {devices: host}, actor_train: {devices: 1}}, "
+          "lag: {actor_gen: 2}}")
 # Steps that change much, so that weights which are not the newest are seen.
 LORA = ["models.actor.lora.rank=2", "models.actor.optimizer.lr=1e-2",
         "models.actor.optimizer.schedule=constant"]
@@ -84,6 +87,36 @@ class Engines(Case):
             self.assertAlmostEqual(update["amount"] / 1e9, gigabytes,
                                    delta=1e-3 * gigabytes)
 
+    def test_an_update_is_a_move_before_its_call(self):
+        self.troupe(*self.grpo(*ONE_DEVICE))
+        slices = self.slices("grpo")
+        for step, line in self.metrics("grpo").items():
+            gigabytes = line["rollout/engine_update_gb"]
+            self.assertAlmostEqual(line["perf/moved_gb"], gigabytes,
+                                   delta=1e-3 * gigabytes)
+            self.assertGreater(line["timing_s/move"], 0)
+            move, update, call = ([s for s in slices if s["name"] == name
+                                   and s["step"] == step - 1
+                                   and s["track"].startswith("device")]
+                                  for name in ("move", "update server", "actor_gen"))
+            self.assertEqual(len(move), 1)
+            self.assertLessEqual(move[0]["begin"], update[0]["begin"])
+            self.assertLessEqual(update[0]["end"], move[0]["end"])
+            self.assertLessEqual(move[0]["end"], call[0]["begin"])
+
+    def test_a_run_with_lag_goes_on_with_the_versions_of_its_servers_I8(self):
+        lagged = [f"plan={LAGGED}", "cluster.devices_per_node=2",
+                  "cluster.workers_per_node=1",
+                  "models.actor.optimizer.schedule=constant"]
+        self.troupe(*self.grpo(*lagged, "run.name=whole", "run.steps=4"))
+        # the first three steps are of version 0, which goes to the server once
+        self.assertEqual([s["step"] for s in self.slices("whole")
+                          if s["name"] == "take weights"][:2], [0, 3])
+        for steps in (2, 4):
+            self.troupe(*self.grpo(*lagged, "run.name=parts",
+                                   f"run.steps={steps}"))
+        self.assertEqual(self.tokens("parts", 4), self.tokens("whole", 4))
+
     def arrows(self, run, name):
         """The arrows of the exported trace that have both ends."""
         events = json.loads(
@@ -139,6 +172,9 @@ class Engines(Case):
         size = (self.folder / "data/base/model.safetensors").stat().st_size
         # its file, a copy while weights change, and the server's own weights
         self.assertAlmostEqual(servers, 3 * size, delta=0.2 * 3 * size)
+        cache = "cluster.env={VLLM_CPU_KVCACHE_SPACE: '2'}"
+        self.assertEqual(json.loads(self.troupe(*words, cache).stdout)
+                         ["server_cache_bytes"], 2 << 30)
         own = json.loads(self.troupe(*words, "rollout.engine=own",
                                      "rollout.server_command=null").stdout)
         self.assertEqual(own["server_bytes"], 0)

@@ -4,6 +4,7 @@
 #include "config/settings/workflow_file.hpp"
 #include "config/settings/workflow_traits.hpp"
 #include "plans/plan/plan_names.hpp"
+#include "plans/workflow/served_calls.hpp"
 #include "plans/workflow/workflow.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
@@ -159,7 +160,9 @@ void add_workflow_maker(const std::string& name, WorkflowMaker make) {
                        .hint = "another name"});
 }
 
-Workflow make_workflow(const Settings& settings) {
+namespace {
+
+Workflow find_workflow(const Settings& settings) {
   const auto& makers = workflow_makers();
   if (is_workflow_file(settings.workflow)) {
     const auto file = read_workflow_file(settings.workflow);
@@ -184,6 +187,14 @@ Workflow make_workflow(const Settings& settings) {
   check(workflow);
   set_followers(settings, workflow);
   mix_ptx(settings, workflow);
+  return workflow;
+}
+
+} // namespace
+
+Workflow make_workflow(const Settings& settings) {
+  auto workflow = find_workflow(settings);
+  set_servers(settings, workflow);
   return workflow;
 }
 

@@ -92,6 +92,34 @@ TEST(ServerLimits, EvaluationsAreGeneratedByOurEngine) {
     is_served({.kind = CallKind::generate, .evaluates = true}, sizes));
 }
 
+/// Returns the mistakes of a plan whose servers have this cache.
+std::string with_cache(const ServerCache& cache,
+                       std::uint64_t device_memory = 0) {
+  return served(0, "d2", [&](CheckCase& c) {
+    c.context.shapes["actor"] = shape_7b();
+    c.context.sizes.engine = {.packs_weights = true, .serves = true};
+    c.context.sizes.engine.cache = cache;
+    if (device_memory > 0)
+      c.context.device_memory_bytes = device_memory;
+  });
+}
+
+TEST(ServerLimits, ACacheHoldsOneWholeSequence) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  EXPECT_EQ(with_cache({.host_bytes = gib}), "");
+  EXPECT_THAT(with_cache({.host_bytes = gib / 1024}),
+              HasSubstr("calls.actor_gen: expected a cache of servers for 128 "
+                        "tokens, one prompt with its response, got room for"));
+  EXPECT_EQ(with_cache({}), "") << "not known";
+}
+
+TEST(ServerLimits, WhatServersHaveOfADeviceComesBesideTraining) {
+  constexpr std::uint64_t device = 400'000'000'000;
+  EXPECT_EQ(with_cache({.device_limit = device / 10}, device), "");
+  EXPECT_THAT(with_cache({.device_limit = device}, device),
+              HasSubstr("400 GB servers (rollout.server_command)"));
+}
+
 TEST(ServerLimits, OtherCallsAndOurOwnEngineAreNotLimited) {
   EXPECT_EQ(served(0, "d2", [](CheckCase& c) { c.context.servers.reset(); }),
             "");

@@ -81,7 +81,8 @@ TEST(OffloadedMemory, CountsBesideServers) {
   one.problem.rules.servers = 0;
   one.problem.sizes.engine.serves = true;
   const auto planes = one.by_node().at(0);
-  const auto both = planes + check_plan(one.problem, one.plan).servers.all();
+  const auto both
+    = planes + check_plan(one.problem, one.plan).servers.on_host();
   ASSERT_GT(both, planes);
   one.problem.hardware.host_mem_bytes = double(both);
   EXPECT_TRUE(check_plan(one.problem, one.plan).ok());

@@ -55,9 +55,9 @@ TEST(ServerMemory, AdaptersComeBesideTheWholeModel) {
 }
 
 TEST(ServerMemory, IsThatOfTheHostWithMost) {
-  const auto whole = bytes_of(on(0, 3), served_on_host).all();
-  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 2).all(), whole / 2);
-  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 1).all(), whole / 4);
+  const auto whole = bytes_of(on(0, 3), served_on_host).on_host();
+  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 2).on_host(), whole / 2);
+  EXPECT_EQ(bytes_of(on(0, 3), served_on_host, 1).on_host(), whole / 4);
 }
 
 TEST(ServerMemory, WeightsAreInTheMemoryOfDevicesThatHaveTheirOwn) {
@@ -67,8 +67,19 @@ TEST(ServerMemory, WeightsAreInTheMemoryOfDevicesThatHaveTheirOwn) {
   EXPECT_GT(bytes_of(on(0, 1), sizes).files, 0U);
 }
 
+TEST(ServerMemory, EachRankHasACacheOfItsOwn) {
+  auto sizes = served_on_host;
+  sizes.engine.cache.host_bytes = 1000;
+  EXPECT_EQ(bytes_of(on(0, 1), sizes).caches, 2000U);
+  const Placement tensor{.devices = ranks(0, 3),
+                         .strategy = parse_strategy("d2t2")};
+  const auto bytes = bytes_of(tensor, sizes);
+  EXPECT_EQ(bytes.caches, 4000U);
+  EXPECT_EQ(bytes.on_host(), bytes.of_model() + 4000U);
+}
+
 TEST(ServerMemory, OfOurOwnEngineIsNothing) {
-  EXPECT_EQ(bytes_of(on(0, 1), {}).all(), 0U);
+  EXPECT_EQ(bytes_of(on(0, 1), {}).on_host(), 0U);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Searches for runs whose responses come from servers (rollout.engine).
 #include "plans/search/search.hpp"
+#include "plans/simulate/simulator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,39 +25,77 @@ TEST(ServedPlans, ASearchProposesOnlyPlansThatServersCanRun) {
   }
 }
 
-TEST(ServedPlans, AGenerationBeginsWithTheUpdateOfItsServer) {
+/// Returns a problem whose generation is by servers.
+PlanProblem served_problem() {
   auto problem = make_problem(shape_7b(), 1, 8);
-  const auto seconds = [&] {
-    const CostModel costs(problem);
-    const Placement place{.devices = {Rank{0}, Rank{1}},
-                          .strategy = parse_strategy("t2")};
-    return costs.call_s(problem.workflow.call("actor_gen"), place);
-  };
-  const auto own = seconds();
   problem.sizes.engine.serves = true;
+  problem.rules.servers = 0;
+  problem.workflow.calls.front().by.servers = true;
+  return problem;
+}
+
+const Placement two_devices{.devices = {Rank{0}, Rank{1}},
+                            .strategy = parse_strategy("t2")};
+
+double update_seconds(const PlanProblem& problem) {
+  const CostModel costs(problem);
+  return costs.update_s(problem.workflow.call("actor_gen"), two_devices);
+}
+
+TEST(ServedPlans, AnUpdateIsSixPassesOverTheModel) {
+  const auto problem = served_problem();
   const auto bytes = 4.0 * double(num_parameters(problem.shapes.at("actor")));
   const auto passes = 6; // read, written, summed by us; by the server again
-  EXPECT_NEAR(seconds() - own, passes * bytes / problem.hardware.host_Bps,
-              0.05 * (seconds() - own));
+  const auto expected_s = passes * bytes / problem.hardware.host_Bps;
+  EXPECT_NEAR(update_seconds(problem), expected_s, 0.05 * expected_s);
+}
+
+TEST(ServedPlans, AnUpdateIsCountedOnceBesideItsCall) {
+  const auto seconds = [](const PlanProblem& problem) {
+    return CostModel(problem).call_s(problem.workflow.call("actor_gen"),
+                                     two_devices);
+  };
+  auto own = served_problem();
+  own.workflow.calls.front().by.servers = false;
+  own.sizes.engine.serves = false;
+  EXPECT_DOUBLE_EQ(seconds(served_problem()), seconds(own));
+}
+
+TEST(ServedPlans, ASimulationHasTheUpdateWithItsSecondsAndBytes) {
+  const auto problem = served_problem();
+  const CostModel costs(problem);
+  const auto plan = search_plan(problem, costs, {}).best.plan;
+  const auto run = simulate(problem, costs, plan);
+  const auto update = run.graph.index_of("update actor@actor_gen");
+  EXPECT_GT(run.durations_s[update], 0);
+  const auto model = 4.0 * double(num_parameters(problem.shapes.at("actor")));
+  const auto servers = plan.calls.at("actor_gen").strategy.dp;
+  EXPECT_NEAR(run.moved[update].intra, servers * model, 0.05 * model)
+    << "a server per dp rank";
 }
 
 TEST(ServedPlans, AnUpdateOfAdaptersHasTheirBytesAlone) {
-  auto problem = make_problem(shape_7b(), 1, 8);
+  auto problem = served_problem();
   auto& shape = problem.shapes.at("actor");
   shape.lora = {.rank = 16, .alpha = 16, .targets = lora_targets(shape)};
   double count = 0;
   for (const auto& adapter : adapters(shape))
     count += double(adapter.num_elements());
-  const auto seconds = [&] {
+  const auto expected_s = 6 * 4 * count / problem.hardware.host_Bps;
+  EXPECT_NEAR(update_seconds(problem), expected_s, 0.05 * expected_s);
+}
+
+TEST(ServedPlans, ASearchFindsRoomForServersBesideTraining) {
+  auto problem = served_problem();
+  const auto peak = [&] {
     const CostModel costs(problem);
-    return costs.call_s(
-      problem.workflow.call("actor_gen"),
-      {.devices = {Rank{0}, Rank{1}}, .strategy = parse_strategy("t2")});
+    const auto found = search_plan(problem, costs, {});
+    const auto report = check_plan(problem, found.best.plan);
+    EXPECT_TRUE(report.ok());
+    return report.servers.on_device;
   };
-  const auto own = seconds();
-  problem.sizes.engine.serves = true;
-  const auto update_s = 6 * 4 * count / problem.hardware.host_Bps;
-  EXPECT_NEAR(seconds() - own, update_s, 0.05 * update_s);
+  problem.sizes.engine.cache.device_limit = problem.hardware.mem_bytes / 4;
+  EXPECT_EQ(peak(), problem.sizes.engine.cache.device_limit);
 }
 
 } // namespace
