@@ -99,14 +99,14 @@ private:
       return;
     for (const auto& [role, model] : settings_.models)
       if (model.lora.rank > 0)
-        fail("models." + role + ".lora.rank",
-             "0 with "
-               + (over_nccl ? std::string("rollout.weights_over nccl")
-                            : named()),
-             fmt::format("{}", model.lora.rank),
-             over_nccl ? "rollout.weights_over=tcp, where our plugin adds "
-                         "adapters"
-                       : "rollout.engine=vllm, which takes adapters alone");
+        fail(
+          "models." + role + ".lora.rank",
+          "0 with "
+            + (over_nccl ? std::string("rollout.weights_over nccl") : named()),
+          fmt::format("{}", model.lora.rank),
+          over_nccl ? "rollout.weights_over=tcp, where our plugin adds "
+                      "adapters"
+                    : "rollout.engine=vllm, which takes adapters alone");
   }
 
   bool is_sglang() const {

@@ -22,7 +22,7 @@ struct ServerStart {
   bool sampled_logprobs = false; ///< after temperature and filters; of vLLM
   bool on_cpu = true;
   bool over_nccl = false; ///< how vLLM gets weights
-  std::uint32_t tp = 1; ///< its tensor-parallel ranks
+  std::uint32_t tp = 1;   ///< its tensor-parallel ranks
 };
 
 } // namespace troupe::models

@@ -134,8 +134,9 @@ void VllmServer::ask_beside(const net::HttpCall& call,
 void VllmServer::join_ranks(const RunContext& context) {
   const auto num_ranks
     = 1
-      + vllm::read_num_ranks(ask(
-        {.target = "/get_world_size?include_dp=true", .is_get = true}, context));
+      + vllm::read_num_ranks(
+        ask({.target = "/get_world_size?include_dp=true", .is_get = true},
+            context));
   broadcast_ = std::make_unique<WeightBroadcast>(*nccl_);
   try {
     ask_beside({.target = "/init_weight_transfer_engine",

@@ -1,7 +1,7 @@
 // A vLLM server: its routes of reinforcement learning (VLLM_SERVER_DEV_MODE),
 // with the weights taken by our plugin (models/servers/vllm_plugin.hpp) from
-// our memory or over TCP, which leaves the old ones on any mistake; or by vLLM's
-// own backend `nccl`, which writes over them as they come.
+// our memory or over TCP, which leaves the old ones on any mistake; or by
+// vLLM's own backend `nccl`, which writes over them as they come.
 #pragma once
 
 #include "models/servers/generation_server.hpp"

@@ -21,7 +21,7 @@ constexpr int cuda_to_device = 1; // cudaMemcpyHostToDevice
 /// Interval at which NCCL and the stream are asked how far they are.
 constexpr std::chrono::microseconds broadcast_look{50};
 
-std::size_t bytes_of(const SentTensor& tensor) {
+std::size_t sent_bytes(const SentTensor& tensor) {
   std::size_t count = 1;
   for (const auto size : tensor.shape)
     count *= static_cast<std::size_t>(size);
@@ -107,13 +107,13 @@ void WeightBroadcast::send(std::span<const std::byte> file,
                            std::span<const SentTensor> tensors) {
   std::size_t largest = 0;
   for (const auto& tensor : tensors)
-    largest = std::max(largest, bytes_of(tensor));
+    largest = std::max(largest, sent_bytes(tensor));
   if (largest == 0)
     return;
   check_cuda(library_.cuda.set_device(spec_.gpu), "choosing the GPU");
   const GpuBlock block(*this, largest);
   for (const auto& tensor : tensors)
-    send_one(block, tensor, file.subspan(tensor.offset, bytes_of(tensor)));
+    send_one(block, tensor, file.subspan(tensor.offset, sent_bytes(tensor)));
 }
 
 /// Waits for each tensor: a copy into a block that is still being sent would
@@ -145,8 +145,7 @@ void WeightBroadcast::wait_until_started(Lock& lock, int result,
                                          const std::string& what) {
   while (result == nccl_still_in_progress) {
     look_again(lock, what);
-    if (const int asked
-        = library_.groups.async_error(communicator_, &result);
+    if (const int asked = library_.groups.async_error(communicator_, &result);
         asked != 0)
       result = asked;
   }

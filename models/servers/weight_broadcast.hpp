@@ -2,8 +2,8 @@
 // backend `nccl` takes them, without our plugin. We are rank 0 and make the id,
 // with which the server's ranks join; all sum one element, and at each update
 // every tensor is broadcast in the order in which the update names it. Tensors
-// are copied from the memory file to a block of the GPU first. NCCL is asked not
-// to block, so that `abort`, of any thread, ends whatever is under way.
+// are copied from the memory file to a block of the GPU first. NCCL is asked
+// not to block, so that `abort`, of any thread, ends whatever is under way.
 #pragma once
 
 #include "config/base/awake_clock.hpp"

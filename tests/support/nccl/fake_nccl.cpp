@@ -2,8 +2,8 @@
 // ranks of one process or of several (rank_hub.hpp): everything a GPU would do
 // is done on the host. A stream is not ready while calls on it wait for others.
 // Memory from cudaMalloc and `fake_gpu_memory` counts as a GPU's. A shared
-// library of its own, so that programs find it in the same way as the real ones.
-// TROUPE_FAKE_NCCL_VERSION is the version that it says it is (22809).
+// library of its own, so that programs find it in the same way as the real
+// ones. TROUPE_FAKE_NCCL_VERSION is the version that it says it is (22809).
 #include "rank_hub.hpp"
 
 #include <cstdlib>
@@ -67,14 +67,14 @@ int start(void* communicator, void* stream, const RankCall& call,
           const void* from, void* to) {
   Stream& on = stream_of(stream);
   on.begin();
-  const int sent = link_of(communicator)
-                     ->send(call, from,
-                            [to, &on](const std::byte* result,
-                                      std::size_t bytes) {
-                              if (bytes > 0)
-                                std::memcpy(to, result, bytes);
-                              on.end();
-                            });
+  const int sent
+    = link_of(communicator)
+        ->send(call, from,
+               [to, &on](const std::byte* result, std::size_t bytes) {
+                 if (bytes > 0)
+                   std::memcpy(to, result, bytes);
+                 on.end();
+               });
   if (sent != ok)
     on.end();
   return sent;
