@@ -26,7 +26,7 @@ namespace troupe::models {
 struct WeightBroadcastSpec {
   std::string who; ///< for messages: "weights for vLLM server of device 3"
   int gpu = 0;     ///< its number in this process
-  /// Of joining, and of each tensor.
+  /// Most time that joining, or a tensor, may take.
   std::chrono::milliseconds progress_deadline = defaults::pull_deadline;
   const net::NcclLibrary* library = &net::NcclLibrary::machine();
 };

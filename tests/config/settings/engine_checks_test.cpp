@@ -47,7 +47,8 @@ TEST(EngineChecks, WeightsGoOverTcpOrNcclToVllm) {
   EXPECT_EQ(engine_error({command, "rollout.weights_over=tcp"}), "no error");
   EXPECT_EQ(engine_error({command, "rollout.weights_over=nccl"}), "no error");
   EXPECT_THAT(engine_error({command, "rollout.weights_over=udp"}),
-              HasSubstr("rollout.weights_over: expected one of memory"));
+              HasSubstr("rollout.weights_over: expected one of memory, "
+                        "tcp or nccl"));
   EXPECT_THAT(engine_error(
                 {command, "rollout.weights_over=tcp", "rollout.engine=sglang"}),
               HasSubstr("rollout.weights_over: expected rollout.engine to be "

@@ -1,5 +1,6 @@
-// What tests of generation by a server have in common: a random model in a
-// folder, an engine that has it, and the rows that a server makes of prompts.
+// The parts that tests of generation by a server have in common: a random model
+// in a folder, an engine that has it, and the rows that a server makes of
+// prompts.
 #pragma once
 
 #include "config/base/error.hpp"
