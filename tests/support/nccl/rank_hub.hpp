@@ -1,8 +1,8 @@
 // The hub that joins the ranks of the stand-in for NCCL, of one process or
 // several on a host: the process that makes an id listens at a Unix socket of
-// that name, takes the calls of all ranks, computes what each gets when all have
-// called, and answers. A call never waits in its caller, so calls of a group may
-// come in any order, as NCCL's group calls do.
+// that name, takes the calls of all ranks, computes what each gets when all
+// have called, and answers. A call never waits in its caller, so calls of a
+// group may come in any order, as NCCL's group calls do.
 #pragma once
 
 #include <condition_variable>
