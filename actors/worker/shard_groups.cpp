@@ -58,13 +58,13 @@ of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
   if (!is_on_gpu(shard))
     return host;
   const auto gpus = net::find_gpus();
-  const auto gpu = device_of(shard) % gpus.names.size();
+  const auto gpu = gpu_of(shard);
   return net::make_nccl_collectives(
     {.host
      = net::make_staged_collectives(std::move(host), models::gpu_memory()),
-     .device = static_cast<int>(gpu),
+     .device = gpu,
      .progress_deadline = defaults::collective_deadline,
-     .gpu = gpus.ids[gpu]});
+     .gpu = gpus.ids.at(static_cast<std::size_t>(gpu))});
 }
 
 /// Joins the shard's group along one mesh axis: the devices whose coordinates
@@ -163,6 +163,11 @@ std::shared_ptr<net::Channel> join_link(Shard& shard, std::uint32_t from) {
 }
 
 } // namespace
+
+int gpu_of(const Shard& shard) {
+  const auto count = net::find_gpus().names.size();
+  return count == 0 ? 0 : static_cast<int>(device_of(shard) % count);
+}
 
 models::Groups join_groups(Shard& shard) {
   const Strategy& strategy = shard.replica.strategy;

@@ -10,4 +10,7 @@ namespace troupe::actors {
 /// not block.
 models::Groups join_groups(Shard& shard);
 
+/// Returns the number of the shard's GPU in this process; 0 if it has none.
+int gpu_of(const Shard& shard);
+
 } // namespace troupe::actors

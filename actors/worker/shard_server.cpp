@@ -1,6 +1,7 @@
 #include "actors/worker/shard_server.hpp"
 
 #include "actors/worker/device_jobs.hpp"
+#include "actors/worker/shard_groups.hpp"
 #include "actors/worker/weight_moves.hpp"
 #include "actors/worker/weight_route.hpp"
 #include "config/trace/trace_at.hpp"
@@ -59,6 +60,7 @@ models::ServerProgram started_program(const Shard& shard, std::string name,
     .bf16 = bf16,
     .sampled_logprobs = run.settings.rollout.logprobs == "sampled",
     .on_cpu = run.settings.cluster.device != "gpu",
+    .over_nccl = run.settings.rollout.engine.weights_over == "nccl",
     .tp = shard.replica.strategy.tp};
   std::filesystem::create_directories(folder); // for the log
   if (is_sglang(shard))
@@ -110,6 +112,7 @@ models::ServerSpec server_spec(const Shard& shard, bool bf16) {
   server.kind
     = is_sglang(shard) ? models::ServerKind::sglang : models::ServerKind::vllm;
   server.weights = server_folder(shard) / "weights";
+  server.broadcast = weight_broadcast(settings, gpu_of(shard));
   if (const auto most = settings.rollout.max_sequences)
     server.connections = static_cast<std::size_t>(*most);
   return server;

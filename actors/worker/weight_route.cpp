@@ -32,7 +32,7 @@ std::optional<net::ByteOfferSpec> weight_offer(const Settings& settings,
       .where = listen_ports(server.own_address, settings.cluster.ports),
       .wire = clear ? net::OfferWire::clear : net::OfferWire::encrypted};
   }
-  if (server.is_other)
+  if (server.is_other && engine.weights_over == "memory")
     throw FailureError(
       {.code = Errc::bad_input,
        .who = "rollout.servers",
@@ -43,6 +43,13 @@ std::optional<net::ByteOfferSpec> weight_offer(const Settings& settings,
          + (engine.kind == "vllm" ? "; try rollout.weights_over=tcp" : ""),
        .cause = ""});
   return std::nullopt;
+}
+
+std::optional<models::WeightBroadcastSpec>
+weight_broadcast(const Settings& settings, int gpu) {
+  if (settings.rollout.engine.weights_over != "nccl")
+    return std::nullopt;
+  return models::WeightBroadcastSpec{.who = {}, .gpu = gpu};
 }
 
 } // namespace troupe::actors

@@ -94,13 +94,19 @@ private:
   }
 
   void check_adapters() const {
-    if (!is_sglang())
+    const bool over_nccl = engine_.weights_over == "nccl";
+    if (!is_sglang() && !over_nccl)
       return;
     for (const auto& [role, model] : settings_.models)
       if (model.lora.rank > 0)
-        fail("models." + role + ".lora.rank", "0 with " + named(),
-             fmt::format("{}", model.lora.rank),
-             "rollout.engine=vllm, which takes adapters alone");
+        fail(
+          "models." + role + ".lora.rank",
+          "0 with "
+            + (over_nccl ? std::string("rollout.weights_over nccl") : named()),
+          fmt::format("{}", model.lora.rank),
+          over_nccl ? "rollout.weights_over=tcp, where our plugin adds "
+                      "adapters"
+                    : "rollout.engine=vllm, which takes adapters alone");
   }
 
   bool is_sglang() const {

@@ -124,9 +124,11 @@ void add_engine(FieldTable& table) {
     table, "weights_over", &R::engine, &E::weights_over,
     "How a server gets weights. memory: it reads them in the memory of the "
     "device's process, on the same host; tcp: from a port of that host, with a "
-    "token of each update, encrypted off loopback unless cluster.tls is off.")
+    "token of each update, encrypted off loopback unless cluster.tls is off; "
+    "nccl: from a GPU of the device to GPUs of the server, by vLLM's own "
+    "backend.")
     .of(SettingsGroup::rollout)
-    .one_of({"memory", "tcp"})
+    .one_of({"memory", "tcp", "nccl"})
     .needs("rollout.engine", {"vllm"});
 }
 

@@ -86,7 +86,7 @@ struct EngineSettings {
   std::string kind = "own";            ///< own | vllm | sglang
   std::vector<std::string> servers;    ///< one per device that generates
   std::string server_command;          ///< "": the servers run already
-  std::string weights_over = "memory"; ///< memory | tcp
+  std::string weights_over = "memory"; ///< memory | tcp | nccl
   AgentSettings agents;                ///< the section of that name
   bool is_own() const {
     return kind == "own";

@@ -177,11 +177,15 @@ void GenerationServer::update(const SentWeights& weights,
   try {
     take_weights(weights, base, version, context);
   } catch (const FailureError& error) {
-    // a server that is not ours serves others too, with the weights it has
-    if (error.failure().code != Errc::peer_lost) {
-      give_up_update(context);
-      ask_in_vain(resume_call(), context);
+    if (error.failure().code == Errc::peer_lost)
+      throw;
+    if (!give_up_update(context)) {
+      auto failure = error.failure();
+      failure.what += "; it stays paused: some of its weights may be new";
+      throw FailureError(failure);
     }
+    // a server that is not ours serves others too, with the weights it has
+    ask_in_vain(resume_call(), context);
     throw;
   }
   ask(resume_call(), context);

@@ -13,6 +13,7 @@
 #include "models/servers/sent_weights.hpp"
 #include "models/servers/server_process.hpp"
 #include "models/servers/server_request.hpp"
+#include "models/servers/weight_broadcast.hpp"
 #include "net/child_programs/http_client.hpp"
 #include "net/transport/byte_offer.hpp"
 
@@ -37,6 +38,8 @@ struct ServerSpec {
   std::filesystem::path weights; ///< folder that SGLang reads weights from
   /// How vLLM reads weights over TCP; {}: in our memory.
   std::optional<net::ByteOfferSpec> offer = {};
+  /// How vLLM gets weights by NCCL; {}: it reads them.
+  std::optional<WeightBroadcastSpec> broadcast = {};
 };
 
 class GenerationServer {
@@ -99,8 +102,9 @@ private:
                             const std::string& version,
                             const RunContext& context)
     = 0;
-  /// Ends an update that failed, if that is still open.
-  virtual void give_up_update(const RunContext& context) = 0;
+  /// Ends an update that failed, if that is still open. Returns whether the
+  /// server may go on, as with its old weights.
+  virtual bool give_up_update(const RunContext& context) = 0;
   virtual net::HttpCall generate_call(const ServerRequest& request,
                                       const GenerateOptions& options) const = 0;
   virtual ServerAnswer read_answer(std::string_view body) const = 0;

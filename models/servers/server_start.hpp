@@ -21,7 +21,8 @@ struct ServerStart {
   bool bf16 = false;
   bool sampled_logprobs = false; ///< after temperature and filters; of vLLM
   bool on_cpu = true;
-  std::uint32_t tp = 1; ///< its tensor-parallel ranks
+  bool over_nccl = false; ///< how vLLM gets weights
+  std::uint32_t tp = 1;   ///< its tensor-parallel ranks
 };
 
 } // namespace troupe::models

@@ -60,7 +60,9 @@ void SglangServer::take_weights(const SentWeights& weights,
 }
 
 /// An update is one request: none stays open.
-void SglangServer::give_up_update(const RunContext& /*context*/) {}
+bool SglangServer::give_up_update(const RunContext& /*context*/) {
+  return true;
+}
 
 net::HttpCall
 SglangServer::generate_call(const ServerRequest& request,

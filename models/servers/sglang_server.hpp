@@ -20,7 +20,7 @@ private:
   void take_weights(const SentWeights& weights, const SentWeights* base,
                     const std::string& version,
                     const RunContext& context) override;
-  void give_up_update(const RunContext& context) override;
+  bool give_up_update(const RunContext& context) override;
   net::HttpCall generate_call(const ServerRequest& request,
                               const GenerateOptions& options) const override;
   ServerAnswer read_answer(std::string_view body) const override;

@@ -89,6 +89,39 @@ std::string update_body(const std::string& path,
   return Json{{"update_info", std::move(info)}}.dump();
 }
 
+std::string join_body(const std::string& nccl_id, std::uint32_t num_ranks) {
+  return Json{{"init_info",
+               {{"nccl_unique_id_b64", nccl_id},
+                {"rank_offset", 1},
+                {"world_size", num_ranks},
+                {"packed", false}}}}
+    .dump();
+}
+
+std::string broadcast_body(std::span<const SentTensor> tensors) {
+  auto names = Json::array();
+  auto types = Json::array();
+  auto shapes = Json::array();
+  for (const auto& tensor : tensors) {
+    names.push_back(tensor.name);
+    types.emplace_back("float32");
+    shapes.push_back(tensor.shape);
+  }
+  return Json{{"update_info",
+               {{"names", std::move(names)},
+                {"dtype_names", std::move(types)},
+                {"shapes", std::move(shapes)}}}}
+    .dump();
+}
+
+std::string refused_broadcast_body() {
+  return Json{{"update_info",
+               {{"names", {"none"}},
+                {"dtype_names", Json::array()},
+                {"shapes", Json::array()}}}}
+    .dump();
+}
+
 std::string finish_body(const std::string& version) {
   return Json{{"weight_version", version}}.dump();
 }
@@ -122,6 +155,12 @@ std::vector<float> read_scores(std::string_view body,
       read[i]
         = scores.at(i).at(std::to_string(ids[i])).at("logprob").get<float>();
     return read;
+  });
+}
+
+std::uint32_t read_num_ranks(std::string_view body) {
+  return read_answer_json(vllm_name, body, [](const Json& answer) {
+    return answer.at("world_size").get<std::uint32_t>();
   });
 }
 

@@ -34,7 +34,9 @@ ServerProgram vllm_program(const ServerStart& start) {
   add({"--dtype", start.bf16 ? "bfloat16" : "float32"});
   add({"--max-model-len", std::to_string(start.most_tokens)});
   add({"--host", "127.0.0.1", "--port", start.port});
-  add({"--weight-transfer-config", R"({"backend":"troupe_shm"})"});
+  add({"--weight-transfer-config", start.over_nccl
+                                     ? R"({"backend":"nccl"})"
+                                     : R"({"backend":"troupe_shm"})"});
   if (start.tp > 1)
     add({"--tensor-parallel-size", std::to_string(start.tp)});
   if (start.sampled_logprobs)

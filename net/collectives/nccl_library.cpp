@@ -12,7 +12,6 @@ namespace {
 /// between versions and is smaller than this.
 constexpr std::size_t nccl_attribute_bytes = 256;
 constexpr int nccl_device_memory = 2;
-constexpr int nccl_managed_memory = 3;
 
 } // namespace
 
@@ -23,6 +22,7 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   n.find("ncclGetErrorString", lib.error_text);
   n.find("ncclGetUniqueId", lib.groups.get_id);
   n.find("ncclCommInitRank", lib.groups.init_rank);
+  n.find("ncclCommInitRankConfig", lib.groups.init_configured);
   n.find("ncclCommAbort", lib.groups.abort);
   n.find("ncclCommGetAsyncError", lib.groups.async_error);
   n.find("ncclAllReduce", lib.all_reduce);
@@ -38,6 +38,9 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   c.find("cudaStreamDestroy", lib.cuda.drop_stream);
   c.find("cudaPointerGetAttributes", lib.cuda.pointer_attributes);
   c.find("cudaGetLastError", lib.cuda.clear_error);
+  c.find("cudaMalloc", lib.blocks.take);
+  c.find("cudaFree", lib.blocks.give);
+  c.find("cudaMemcpyAsync", lib.blocks.copy);
   lib.why_not = n.why_not().empty() ? c.why_not() : n.why_not();
   return lib;
 }
@@ -62,7 +65,7 @@ bool NcclLibrary::on_gpu(const void* pointer) const {
     return false;
   }
   const int kind = *reinterpret_cast<const int*>(attributes);
-  return kind == nccl_device_memory || kind == nccl_managed_memory;
+  return kind == nccl_device_memory;
 }
 
 } // namespace troupe::net

@@ -27,10 +27,31 @@ struct CudaStreams {
   int (*clear_error)() = nullptr;
 };
 
+/// Memory of the current device, and copies in the order of a stream.
+struct CudaBlocks {
+  int (*take)(void** made, std::size_t size_bytes) = nullptr;
+  int (*give)(void* data) = nullptr;
+  int (*copy)(void* to, const void* from, std::size_t size_bytes, int kind,
+              CudaStream stream)
+    = nullptr;
+};
+
+/// The begin of ncclConfig_t as NCCL 2.14 had it: later versions take what is
+/// not there from their defaults.
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;
+  int blocking = 1; ///< 0: calls return nccl_in_progress, and go on
+};
+
 /// Functions that make and end a group.
 struct NcclGroups {
   int (*get_id)(NcclId* id) = nullptr;
   int (*init_rank)(NcclCommunicator* made, int size, NcclId id, int rank)
+    = nullptr;
+  int (*init_configured)(NcclCommunicator* made, int size, NcclId id, int rank,
+                         NcclConfig* config)
     = nullptr;
   int (*abort)(NcclCommunicator communicator) = nullptr;
   int (*async_error)(NcclCommunicator communicator, int* error) = nullptr;
@@ -61,6 +82,7 @@ struct NcclLibrary {
     = nullptr;
 
   CudaStreams cuda;
+  CudaBlocks blocks;
   std::string why_not; ///< empty: every function was found
 
   /// Loads the library from these files; opened once and never closed.
@@ -70,7 +92,7 @@ struct NcclLibrary {
 
   /// Returns "2.28.9".
   std::string version() const;
-  /// Returns true if kernels can access `pointer`: memory of a GPU, or managed.
+  /// Returns true if `pointer` is memory of a GPU.
   bool on_gpu(const void* pointer) const;
 };
 

@@ -3,9 +3,9 @@
 
 usage: vllm_stand_in.py --model FOLDER --port PORT [vLLM's other options]
 
-Says how many tensor-parallel ranks it was asked for, and computes as one.
-Computes LLaMA and Qwen3 in plain Python, so that log-probabilities are those of
-the weights that it was given, and checks those weights as our plugin does. The
+Says how many tensor-parallel ranks it was asked for, and computes as one
+(stand_in_model.py). Checks the weights that it is given as our plugin does; with
+backend nccl it checks nothing, as vLLM's own does not (stand_in_nccl.py). The
 environment tells it to fail (VLLM_STAND_IN=WORD[:NUMBER]): refuse_update, drop_tensor,
 wrong_sum, wrong_token and stop_reading at the first update, die_reading once,
 drop_adapter (the last of a file), old_adapters (where they come alone), left_open
@@ -16,7 +16,6 @@ mute_at (the same, and this one is never answered)."""
 import http.server
 import json
 import math
-import operator
 import os
 import pathlib
 import random
@@ -27,6 +26,8 @@ import time
 
 from offered_bytes import read_offer
 from stand_in_adapters import SentAdapters
+from stand_in_model import Model
+from stand_in_nccl import NcclRanks
 from tensor_sum import tensor_sum
 
 OPTIONS = dict(zip(sys.argv[1:], sys.argv[2:]))
@@ -43,102 +44,6 @@ def stored_tensors(file):
         yield name, tensor["shape"], data[8 + length + begin:8 + length + end]
 
 
-def floats(data):
-    return struct.unpack(f"<{len(data) // 4}f", data)
-
-
-def dot(a, b):
-    return sum(map(operator.mul, a, b))
-
-
-def times(rows, vector):
-    return [dot(row, vector) for row in rows]
-
-
-class Model:
-    """A decoder of one sequence at a time, in double precision."""
-
-    def __init__(self, config, tensors):
-        self.config, self.tensors = config, {}
-        for name, (shape, data) in tensors.items():
-            values = floats(data)
-            self.tensors[name] = values if len(shape) == 1 else [
-                values[i:i + shape[1]] for i in range(0, len(values), shape[1])]
-        self.heads = config["num_attention_heads"]
-        self.kv_heads = config.get("num_key_value_heads", self.heads)
-        self.width = config.get("head_dim") or config["hidden_size"] // self.heads
-        theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
-        half = self.width // 2
-        self.rates = [theta ** (-i / half) for i in range(half)]
-
-    def norm(self, vector, weight):
-        scale = 1 / math.sqrt(dot(vector, vector) / len(vector)
-                              + self.config["rms_norm_eps"])
-        return [v * scale * w for v, w in zip(vector, weight)]
-
-    def rotated(self, head, position, norm):
-        if norm in self.tensors:
-            head = self.norm(head, self.tensors[norm])
-        half, out = self.width // 2, list(head)
-        for i, rate in enumerate(self.rates):
-            c, s = math.cos(position * rate), math.sin(position * rate)
-            out[i] = head[i] * c - head[i + half] * s
-            out[i + half] = head[i + half] * c + head[i] * s
-        return out
-
-    def split(self, vector, count):
-        return [vector[i * self.width:(i + 1) * self.width] for i in range(count)]
-
-    def attention(self, layer, x, cache, position):
-        p = f"model.layers.{layer}.self_attn."
-        of = self.tensors
-        heads = [self.rotated(h, position, p + "q_norm.weight") for h in
-                 self.split(times(of[p + "q_proj.weight"], x), self.heads)]
-        keys = [self.rotated(h, position, p + "k_norm.weight") for h in
-                self.split(times(of[p + "k_proj.weight"], x), self.kv_heads)]
-        values = self.split(times(of[p + "v_proj.weight"], x), self.kv_heads)
-        cache.append((keys, values))
-        out, share = [], self.heads // self.kv_heads
-        for h, query in enumerate(heads):
-            scores = [dot(query, k[h // share]) / math.sqrt(self.width)
-                      for k, _ in cache]
-            top = max(scores)
-            weights = [math.exp(s - top) for s in scores]
-            total = sum(weights)
-            columns = zip(*(v[h // share] for _, v in cache))
-            out += [dot(weights, column) / total for column in columns]
-        return times(of[p + "o_proj.weight"], out)
-
-    def mlp(self, layer, x):
-        p = f"model.layers.{layer}.mlp."
-        gate = times(self.tensors[p + "gate_proj.weight"], x)
-        up = times(self.tensors[p + "up_proj.weight"], x)
-        inner = [g / (1 + math.exp(-g)) * u for g, u in zip(gate, up)]
-        return times(self.tensors[p + "down_proj.weight"], inner)
-
-    def step(self, token, caches):
-        """Feeds a token; the log-probabilities of the next one."""
-        x = list(self.tensors["model.embed_tokens.weight"][token])
-        position = len(caches[0])
-        for layer, cache in enumerate(caches):
-            p = f"model.layers.{layer}."
-            inner = self.norm(x, self.tensors[p + "input_layernorm.weight"])
-            x = [a + b for a, b in
-                 zip(x, self.attention(layer, inner, cache, position))]
-            inner = self.norm(x, self.tensors[p + "post_attention_layernorm.weight"])
-            x = [a + b for a, b in zip(x, self.mlp(layer, inner))]
-        x = self.norm(x, self.tensors["model.norm.weight"])
-        head = self.tensors.get("lm_head.weight",
-                                self.tensors["model.embed_tokens.weight"])
-        logits = times(head, x)
-        top = max(logits)
-        total = top + math.log(sum(math.exp(v - top) for v in logits))
-        return [v - total for v in logits]
-
-    def empty(self):
-        return [[] for _ in range(self.config["num_hidden_layers"])]
-
-
 class Server:
     """State and answers, one at a time; HTTP is in Handler."""
     limit_first = False  # an end token at the limit is a "stop"
@@ -153,6 +58,8 @@ class Server:
         self.model = Model(self.config, self.wanted)
         self.version, self.prefixes, self.num_updates = "default", {}, 0
         self.adapters = SentAdapters()
+        config = json.loads(OPTIONS.get("--weight-transfer-config", "{}"))
+        self.ranks = NcclRanks(RANKS) if config.get("backend") == "nccl" else None
         word, _, number = os.environ.get("VLLM_STAND_IN", "").partition(":")
         self.fault, self.fault_at = word, int(number or 1)
         self.paused, self.sick = word == "left_open", False
@@ -171,6 +78,10 @@ class Server:
     # -- weights -------------------------------------------------------------
 
     def init_weight_transfer_engine(self, body):
+        if self.ranks:
+            self.ranks.join(body["init_info"])
+        elif body["init_info"]:
+            raise ValueError("it has another backend than nccl")
         return {}
 
     def start_weight_update(self, body):
@@ -194,6 +105,8 @@ class Server:
     def take(self, info):
         if self.fault == "refuse_update" and self.num_updates == 1:
             raise ValueError("told to refuse")
+        if self.ranks:
+            return self.take_broadcast(info)
         into, shapes = self.update, {name: s for name, (s, _) in self.wanted.items()}
         if info["kind"] == "adapters":
             if self.fault == "drop_adapter":
@@ -208,6 +121,17 @@ class Server:
             if tensor_sum(data) != sent_sum:
                 raise ValueError(f"{name}: its checksum differs")
             into[name] = (shape, data)
+        if self.fault == "drop_tensor" and self.num_updates == 1:
+            self.update.popitem()
+
+    def take_broadcast(self, info):
+        """Loads each tensor as it comes; those that do not come stay."""
+        for name, shape, data in self.ranks.receive(info):
+            if self.fault == "die_reading" and self.count() == self.fault_at:
+                os._exit(9)
+            if self.wanted.get(name, [None])[0] != shape:
+                raise ValueError(f"{name}: its shape is {shape}")
+            self.update[name] = (shape, data)
         if self.fault == "drop_tensor" and self.num_updates == 1:
             self.update.popitem()
 
@@ -235,6 +159,9 @@ class Server:
     def finish_weight_update(self, body):
         if self.update is None:
             raise ValueError("no weight update is open")
+        if self.ranks:
+            self.wanted |= self.update
+            self.update = dict(self.wanted)
         base = self.adapters.base_of(self.update)
         missing = sorted(self.needed() - base.keys())
         if missing:
@@ -349,6 +276,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health":
             return self.answer(503 if self.server.state.sick else 200, {})
+        if self.path.partition("?")[0] == "/get_world_size":
+            return self.answer(200, {"world_size": RANKS})
         if self.path == "/weight_info":
             return self.answer(200, {"weight_version": self.server.state.version})
         return self.answer(404, {"error": {"message": "no such route"}})

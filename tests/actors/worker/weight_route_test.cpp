@@ -59,6 +59,16 @@ TEST(WeightRoute, MemoryOfAnotherHostIsRefusedWithWhatToSet) {
   EXPECT_THAT(refusal("sglang"), Not(HasSubstr("weights_over")));
 }
 
+TEST(WeightRoute, ByNcclNothingIsOfferedAndAnyHostIsReached) {
+  const auto settings = settings_of("vllm", "nccl");
+  EXPECT_FALSE(weight_offer(settings, this_host));
+  EXPECT_FALSE(weight_offer(settings, other_host));
+  const auto broadcast = weight_broadcast(settings, 3);
+  ASSERT_TRUE(broadcast);
+  EXPECT_EQ(broadcast->gpu, 3);
+  EXPECT_FALSE(weight_broadcast(settings_of("vllm", "tcp"), 3));
+}
+
 TEST(WeightRoute, AServerOfThisHostIsReachedByLoopback) {
   const auto place
     = place_of_server(settings_of("vllm", "tcp"), "a server", "127.0.0.1");

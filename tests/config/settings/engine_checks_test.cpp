@@ -42,11 +42,13 @@ TEST(EngineChecks, AServerIsNamedOrStartedNotBoth) {
               HasSubstr("sglang.launch_server"));
 }
 
-TEST(EngineChecks, WeightsGoOverTcpToVllm) {
+TEST(EngineChecks, WeightsGoOverTcpOrNcclToVllm) {
   const std::string command = "rollout.server_command=serve";
   EXPECT_EQ(engine_error({command, "rollout.weights_over=tcp"}), "no error");
+  EXPECT_EQ(engine_error({command, "rollout.weights_over=nccl"}), "no error");
   EXPECT_THAT(engine_error({command, "rollout.weights_over=udp"}),
-              HasSubstr("rollout.weights_over: expected one of memory or tcp"));
+              HasSubstr("rollout.weights_over: expected one of memory, "
+                        "tcp or nccl"));
   EXPECT_THAT(engine_error(
                 {command, "rollout.weights_over=tcp", "rollout.engine=sglang"}),
               HasSubstr("rollout.weights_over: expected rollout.engine to be "
@@ -83,6 +85,15 @@ TEST(EngineChecks, AdaptersAreForVllmAlone) {
     {"rollout.engine=sglang", command, "models.actor.lora.rank=4"});
   EXPECT_THAT(refused, HasSubstr("models.actor.lora.rank: expected 0"));
   EXPECT_THAT(refused, HasSubstr("try rollout.engine=vllm"));
+}
+
+TEST(EngineChecks, AdaptersDoNotGoByNccl) {
+  const auto refused
+    = engine_error({"rollout.server_command=serve", "rollout.weights_over=nccl",
+                    "models.actor.lora.rank=4"});
+  EXPECT_THAT(refused, HasSubstr("models.actor.lora.rank: expected 0 with "
+                                 "rollout.weights_over nccl"));
+  EXPECT_THAT(refused, HasSubstr("try rollout.weights_over=tcp"));
 }
 
 TEST(EngineChecks, WhatOnlyOurEngineDoesIsRefused) {

@@ -1,38 +1,23 @@
 // Generation by a server of a model that is trained by adapters
 // (tests/support/vllm_stand_in.py): the base goes to it once, adapters at each
 // version, and it computes what it computes with the merged model.
-#include "config/base/error.hpp"
-#include "models/engine/engine.hpp"
 #include "models/hf/merge_adapters.hpp"
-#include "models/servers/served_generation.hpp"
 
-#include "tests/support/models/engine_support.hpp"
-#include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/stand_in_servers.hpp"
-#include "tests/support/temp_folder.hpp"
+#include "tests/support/models/served_support.hpp"
 #include <gmock/gmock.h>
-
-#include <algorithm>
-#include <cmath>
 
 namespace troupe::models {
 namespace {
 
 using ::testing::HasSubstr;
-using troupe::testing::prompt_rows;
 
-class ServedAdaptersTest : public ::testing::Test {
+class ServedAdaptersTest : public troupe::testing::ServedTest {
 protected:
   ServedAdaptersTest() {
-    const auto shape = testing::small_shape();
-    testing::write_random_model(folder / "model", shape, 1);
     auto spec = testing::actor_of(folder / "model");
-    spec.adapters.lora
-      = {.rank = 2, .alpha = 4, .targets = lora_targets(shape)};
-    engine = std::make_unique<Engine>(std::move(spec));
-    engine->load_weights();
-    options.max_new_tokens = 6;
-    options.stop_ids = {3};
+    spec.adapters.lora = {
+      .rank = 2, .alpha = 4, .targets = lora_targets(testing::small_shape())};
+    load(std::move(spec));
     set_adapters(0.1);
   }
   /// Sets all adapters, so that they add much more than their start.
@@ -51,34 +36,6 @@ protected:
   ServedSpec spec(const std::string& fault = "") const {
     return {.server = testing::vllm_stand_in(folder.path(), fault)};
   }
-  net::Rows generate(ServedGeneration& served, const std::string& version) {
-    return generate_of(*engine, served, version);
-  }
-  net::Rows generate_of(Engine& of, ServedGeneration& served,
-                        const std::string& version) {
-    const std::vector<ResponseBatch> batches{
-      {&prompts, StepId{1}, options.max_new_tokens}};
-    net::Rows made;
-    served.generate(of, version, batches, options, context,
-                    {.on_batch = [&](std::size_t, net::Rows rows) {
-                      made = std::move(rows);
-                    }});
-    return made;
-  }
-  std::string failure_of(ServedGeneration& served, const std::string& version) {
-    try {
-      generate(served, version);
-    } catch (const FailureError& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
-  }
-
-  const support::TempFolder folder;
-  std::unique_ptr<Engine> engine;
-  const net::Rows prompts = prompt_rows({{4, 5, 6}, {7, 8}, {4, 5, 6}});
-  GenerateOptions options;
-  RunContext context;
 };
 
 TEST_F(ServedAdaptersTest, TheFirstUpdateHasAllWeightsLaterOnesTheAdapters) {

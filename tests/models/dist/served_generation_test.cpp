@@ -1,62 +1,29 @@
 // Generation by a server in another process: tests/support/vllm_stand_in.py and
 // sglang_stand_in.py, which compute the model that they are given, correctly or
 // as they are told to.
-#include "config/base/error.hpp"
-#include "models/engine/engine.hpp"
-#include "models/servers/served_generation.hpp"
-
-#include "tests/support/models/engine_support.hpp"
-#include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/stand_in_servers.hpp"
+#include "tests/support/models/served_support.hpp"
 #include "tests/support/models/turns_support.hpp"
-#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstring>
+#include <filesystem>
 #include <map>
 
 namespace troupe::models {
 namespace {
 
 using ::testing::HasSubstr;
-using troupe::testing::prompt_rows;
 
-class ServedGenerationTest : public ::testing::Test {
+class ServedGenerationTest : public troupe::testing::ServedTest {
 protected:
   ServedGenerationTest() {
-    testing::write_random_model(folder / "model", testing::small_shape(), 1);
-    engine = std::make_unique<Engine>(testing::actor_of(folder / "model"));
-    engine->load_weights();
-    options.max_new_tokens = 6;
-    options.stop_ids = {3};
     change_weights();
-  }
-  /// Changes all weights, so that they are not those of the files any more.
-  void change_weights() {
-    const auto bytes = engine->weights();
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    for (float& value : values)
-      value *= 1.5F;
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    engine->weights_changed();
   }
   ServedSpec spec(const std::string& fault) const {
     return {.server = testing::vllm_stand_in(folder.path(), fault)};
   }
   ServedSpec sglang(const std::string& fault) const {
     return {.server = testing::sglang_stand_in(folder.path(), fault)};
-  }
-  net::Rows generate(ServedGeneration& served, const std::string& version) {
-    const std::vector<ResponseBatch> batches{
-      {&prompts, StepId{1}, options.max_new_tokens}};
-    net::Rows made;
-    served.generate(*engine, version, batches, options, context,
-                    {.on_batch = [&](std::size_t, net::Rows rows) {
-                      made = std::move(rows);
-                    }});
-    return made;
   }
   /// Leads the prompts over three turns each, at the engine's weights.
   std::map<std::uint32_t, testing::Talk> converse(ServedGeneration& served) {
@@ -83,37 +50,9 @@ protected:
     }
     return net::concat(rows);
   }
-  /// Returns the largest difference of the log-probabilities of the rows' own
-  /// tokens from those that the engine computes of them.
-  double gap_of(const net::Rows& rows) {
-    const auto ours = engine->infer("logprobs", rows, context);
-    const auto here = ours.at("logprobs").as<float>();
-    const auto there = rows.at("logprobs").as<float>();
-    const auto mask = rows.at("loss_mask").as<std::uint8_t>();
-    double gap = 0;
-    for (std::size_t i = 0; i < here.size(); ++i)
-      if (mask[i] != 0)
-        gap = std::max(gap, std::abs(double{here[i]} - double{there[i]}));
-    return gap;
-  }
   std::string failure_with(const std::string& fault) {
     return failure_of(spec(fault));
   }
-  std::string failure_of(const ServedSpec& server) {
-    ServedGeneration served(server);
-    try {
-      generate(served, "1");
-    } catch (const FailureError& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
-  }
-
-  const support::TempFolder folder;
-  std::unique_ptr<Engine> engine;
-  const net::Rows prompts = prompt_rows({{4, 5, 6}, {7, 8}, {4, 5, 6}});
-  GenerateOptions options;
-  RunContext context;
 };
 
 TEST_F(ServedGenerationTest, TokensAreOfTheWeightsOfEachVersion) {

@@ -143,8 +143,25 @@ TEST(VllmJson, AnUpdateListsTensorsWithTheirSums) {
               [["model.norm.weight","F32",[128],64,"ab"]],
               "tcp":{"host":"10.0.0.7","port":4711,"token":"0f",
                      "certificate":"","bytes":640},"kind":"whole"}})"));
+  EXPECT_EQ(Json::parse(broadcast_body(tensors)),
+            Json::parse(R"({"update_info":{"names":["model.norm.weight"],
+              "dtype_names":["float32"],"shapes":[[128]]}})"));
   EXPECT_EQ(finish_body("2"), R"({"weight_version":"2"})");
   EXPECT_EQ(read_version(R"({"weight_version":"2"})"), "2");
+}
+
+TEST(VllmJson, RanksJoinAGroupInWhichWeAreRankZero) {
+  EXPECT_EQ(Json::parse(join_body("AAEC", 3)),
+            Json::parse(R"({"init_info":{"nccl_unique_id_b64":"AAEC",
+              "rank_offset":1,"world_size":3,"packed":false}})"));
+  EXPECT_EQ(read_num_ranks(R"({"world_size":2})"), 2U);
+  EXPECT_THAT(failure_of([] { read_num_ranks("{}"); }),
+              HasSubstr("world_size"));
+}
+
+TEST(VllmJson, ARefusedUpdateHasATensorWithoutAShape) {
+  const auto info = Json::parse(refused_broadcast_body()).at("update_info");
+  EXPECT_NE(info.at("names").size(), info.at("shapes").size());
 }
 
 } // namespace

@@ -76,6 +76,13 @@ TEST(VllmStart, AServerOfSeveralDevicesIsTensorParallel) {
   EXPECT_EQ(option(vllm_program(start), "--tensor-parallel-size"), "4");
 }
 
+TEST(VllmStart, WeightsByNcclAreTakenByVllmsOwnBackend) {
+  auto start = tiny_start();
+  start.over_nccl = true;
+  EXPECT_EQ(option(vllm_program(start), "--weight-transfer-config"),
+            R"({"backend":"nccl"})");
+}
+
 TEST(VllmStart, TheUsersSizeOfTheCacheIsKept) {
   const auto has_size = Contains(Pair("VLLM_CPU_KVCACHE_SPACE", "1"));
   EXPECT_THAT(vllm_program(tiny_start()).environment, has_size);

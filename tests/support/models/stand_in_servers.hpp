@@ -4,6 +4,7 @@
 
 #include "models/servers/generation_server.hpp"
 
+#include "tests/support/nccl/fake_nccl.hpp"
 #include "tests/support/places.hpp"
 
 #include <filesystem>
@@ -32,6 +33,21 @@ inline models::ServerSpec stand_in(const std::filesystem::path& folder,
 inline models::ServerSpec vllm_stand_in(const std::filesystem::path& folder,
                                         const std::string& fault = "") {
   return stand_in(folder, "vllm_stand_in.py", "--model", fault);
+}
+
+/// Returns one of backend nccl, of as many tensor-parallel ranks.
+inline models::ServerSpec nccl_stand_in(const std::filesystem::path& folder,
+                                        const std::string& fault = "",
+                                        int num_ranks = 1) {
+  auto spec = vllm_stand_in(folder, fault);
+  spec.program.argv.insert(spec.program.argv.end(),
+                           {"--weight-transfer-config", R"({"backend":"nccl"})",
+                            "--tensor-parallel-size",
+                            std::to_string(num_ranks)});
+  spec.program.environment.emplace_back("VLLM_STAND_IN_NCCL",
+                                        TROUPE_FAKE_NCCL_FOR_PYTHON);
+  spec.broadcast = {.who = {}, .library = &FakeNccl::library()};
+  return spec;
 }
 
 inline models::ServerSpec sglang_stand_in(const std::filesystem::path& folder,

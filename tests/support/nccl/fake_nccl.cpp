@@ -1,18 +1,16 @@
 // NCCL and CUDA's runtime with the interface that nccl_library.hpp needs, over
-// threads of one process: everything a GPU would do is done on the host, when
-// the last member calls. Memory from `fake_gpu_take` counts as a GPU's. A
-// shared library of its own, so that the program finds it in the same way as
-// the real ones.
-#include <cstddef>
-#include <cstdint>
+// ranks of one process or of several (rank_hub.hpp): everything a GPU would do
+// is done on the host. A stream is not ready while calls on it wait for others.
+// Memory from cudaMalloc and `fake_gpu_memory` counts as a GPU's. A shared
+// library of its own, so that programs find it in the same way as the real
+// ones. TROUPE_FAKE_NCCL_VERSION is the version that it says it is (22809).
+#include "rank_hub.hpp"
+
+#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <string>
 #include <utility>
-#include <vector>
+
+using namespace troupe::fake_nccl;
 
 namespace {
 
@@ -20,92 +18,85 @@ struct Id {
   char bytes[128];
 };
 
-struct Call {
-  const void* from;
-  void* to;
+/// As nccl.h has had it since 2.14; later fields are not read.
+struct Config {
+  std::size_t size;
+  unsigned magic;
+  unsigned version;
+  int blocking;
 };
 
-struct Group {
-  std::vector<Call> calls; ///< calls of the members that have arrived
-  std::size_t came = 0;
-  std::uint64_t done = 0; ///< completed calls of the whole group
-  bool aborted = false;
-};
+/// A stream of calls that go on; kept for ever.
+struct Stream {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t pending = 0;
 
-struct Member {
-  Group* group;
-  int rank;
-  std::uint64_t calls = 0;
+  void begin() {
+    const std::lock_guard lock(mutex);
+    ++pending;
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    --pending;
+    changed.notify_all();
+  }
 };
 
 std::mutex mutex;
-std::map<std::string, Group> groups;
-std::deque<Member> members; // addresses are stable, also after an abort
 std::map<const std::byte*, std::size_t> gpu_blocks;
-thread_local Member* last_member = nullptr;
 thread_local int last_error = 0; // of CUDA
-std::uint64_t next_id = 0;
+std::uint64_t num_ids = 0;
 
-std::size_t size_of(int type) {
-  if (type == 1)
-    return 1;
-  return type == 4 || type == 8 ? 8 : (type == 9 ? 2 : 4);
+int version_of_library() {
+  const char* set = std::getenv("TROUPE_FAKE_NCCL_VERSION");
+  return set == nullptr ? 22809 : std::atoi(set);
 }
 
-template <class T>
-void add(void* to, const void* from, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    static_cast<T*>(to)[i] += static_cast<const T*>(from)[i];
+Stream& stream_of(void* stream) {
+  static auto& legacy = *new Stream;
+  return stream == nullptr ? legacy : *static_cast<Stream*>(stream);
 }
 
-void add_all(void* to, const void* from, std::size_t count, int type) {
-  if (type == 2)
-    add<std::int32_t>(to, from, count);
-  else if (type == 4)
-    add<std::int64_t>(to, from, count);
-  else if (type == 8)
-    add<double>(to, from, count);
-  else
-    add<float>(to, from, count);
+RankLink* link_of(void* communicator) {
+  return static_cast<RankLink*>(communicator);
 }
 
-/// Joins a call; the last member to arrive does the work of all.
-int come(Member* member, Call call,
-         const std::function<void(std::vector<Call>&)>& work) {
-  const std::lock_guard lock(mutex);
-  Group& group = *member->group;
-  if (group.aborted)
-    return 6;
-  group.calls[static_cast<std::size_t>(member->rank)] = call;
-  ++member->calls;
-  last_member = member;
-  if (++group.came < group.calls.size())
-    return 0;
-  work(group.calls);
-  group.came = 0;
-  ++group.done;
-  return 0;
+/// Sends a call of the stream, whose result goes to `to`.
+int start(void* communicator, void* stream, const RankCall& call,
+          const void* from, void* to) {
+  Stream& on = stream_of(stream);
+  on.begin();
+  const int sent
+    = link_of(communicator)
+        ->send(call, from,
+               [to, &on](const std::byte* result, std::size_t bytes) {
+                 if (bytes > 0)
+                   std::memcpy(to, result, bytes);
+                 on.end();
+               });
+  if (sent != ok)
+    on.end();
+  return sent;
 }
 
-/// Joins one message of a group of two: the sender has `from`, the receiver
-/// `to`.
-int pass_on(Member* member, Call call, std::size_t bytes, int peer) {
-  if (peer != 1 - member->rank)
-    return 4;
-  return come(member, call, [bytes](std::vector<Call>& calls) {
-    const std::size_t sender = calls[0].from != nullptr ? 0 : 1;
-    std::memcpy(calls[1 - sender].to, calls[sender].from, bytes);
-  });
+bool can_add(int type, int operation) {
+  return operation == 0 && (type == 2 || type == 4 || type == 7 || type == 8);
 }
 
-std::vector<std::byte> sum_of(const std::vector<Call>& calls, std::size_t count,
-                              int type) {
-  const std::size_t bytes = count * size_of(type);
-  std::vector<std::byte> sum(bytes);
-  std::memcpy(sum.data(), calls[0].from, bytes);
-  for (std::size_t i = 1; i < calls.size(); ++i)
-    add_all(sum.data(), calls[i].from, count, type);
-  return sum;
+RankCall call_of(What what, int type, std::size_t count, std::size_t sent) {
+  return {.what = what,
+          .type = type,
+          .count = count,
+          .bytes = sent * bytes_of_type(type)};
+}
+
+/// Joins one message: the sender has `from`, the receiver `to`.
+int pass_on(int sender, int receiver, RankCall call, const void* from, void* to,
+            void* communicator, void* stream) {
+  call.root = sender;
+  call.other = receiver;
+  return start(communicator, stream, call, from, to);
 }
 
 } // namespace
@@ -113,111 +104,136 @@ std::vector<std::byte> sum_of(const std::vector<Call>& calls, std::size_t count,
 extern "C" {
 
 int ncclGetVersion(int* version) {
-  *version = 22809;
-  return 0;
+  *version = version_of_library();
+  return ok;
 }
-const char* ncclGetErrorString(int) {
-  return "fake error";
+const char* ncclGetErrorString(int result) {
+  switch (result) {
+  case invalid_argument:
+    return "invalid argument";
+  case invalid_usage:
+    return "invalid usage";
+  case remote_error:
+    return "remote process exited or there was a network error";
+  default:
+    return "fake error";
+  }
 }
 int ncclGetUniqueId(Id* id) {
-  const std::lock_guard lock(mutex);
   *id = {};
-  const std::string name = "group " + std::to_string(next_id++);
+  const auto name = open_hub();
   name.copy(id->bytes, sizeof id->bytes - 1);
-  return 0;
+  const std::lock_guard lock(mutex);
+  ++num_ids;
+  return name.empty() ? invalid_usage : ok;
+}
+int ncclCommInitRankConfig(void** made, int size, Id id, int rank,
+                           Config* config) {
+  auto* link = new RankLink(
+    id.bytes, {.size = size, .rank = rank, .version = version_of_library()});
+  *made = link;
+  const bool waits = config == nullptr || config->blocking != 0;
+  return waits ? link->wait_until_joined() : in_progress;
 }
 int ncclCommInitRank(void** made, int size, Id id, int rank) {
-  const std::lock_guard lock(mutex);
-  Group& group = groups[id.bytes];
-  group.calls.resize(static_cast<std::size_t>(size));
-  *made = &members.emplace_back(Member{&group, rank});
-  return 0;
+  return ncclCommInitRankConfig(made, size, id, rank, nullptr);
 }
 int ncclCommAbort(void* communicator) {
-  const std::lock_guard lock(mutex);
-  static_cast<Member*>(communicator)->group->aborted = true;
-  return 0; // kept: a thread may still use its stream
+  link_of(communicator)->abort();
+  return ok;
 }
-int ncclCommGetAsyncError(void*, int* error) {
-  *error = 0;
-  return 0;
+int ncclCommGetAsyncError(void* communicator, int* error) {
+  *error = link_of(communicator)->state();
+  return ok;
 }
-int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int,
-                  void* communicator, void*) {
-  return come(static_cast<Member*>(communicator), {from, to},
-              [&](std::vector<Call>& calls) {
-                const auto sum = sum_of(calls, count, type);
-                for (const Call& call : calls)
-                  std::memcpy(call.to, sum.data(), sum.size());
-              });
+// calls never wait for each other here, in a group or not
+int ncclGroupStart() {
+  return ok;
+}
+int ncclGroupEnd() {
+  return ok;
+}
+int ncclAllReduce(const void* from, void* to, std::size_t count, int type,
+                  int operation, void* communicator, void* stream) {
+  if (!can_add(type, operation))
+    return invalid_argument;
+  return start(communicator, stream,
+               call_of(What::all_reduce, type, count, count), from, to);
 }
 int ncclAllGather(const void* from, void* to, std::size_t count, int type,
-                  void* communicator, void*) {
-  return come(static_cast<Member*>(communicator), {from, to},
-              [&](std::vector<Call>& calls) {
-                const std::size_t bytes = count * size_of(type);
-                std::vector<std::byte> all(bytes * calls.size());
-                for (std::size_t i = 0; i < calls.size(); ++i)
-                  std::memcpy(all.data() + i * bytes, calls[i].from, bytes);
-                for (const Call& call : calls)
-                  std::memcpy(call.to, all.data(), all.size());
-              });
+                  void* communicator, void* stream) {
+  return start(communicator, stream,
+               call_of(What::all_gather, type, count, count), from, to);
 }
 int ncclReduceScatter(const void* from, void* to, std::size_t count, int type,
-                      int, void* communicator, void*) {
-  return come(static_cast<Member*>(communicator), {from, to},
-              [&](std::vector<Call>& calls) {
-                const std::size_t bytes = count * size_of(type);
-                const auto sum = sum_of(calls, count * calls.size(), type);
-                for (std::size_t i = 0; i < calls.size(); ++i)
-                  std::memcpy(calls[i].to, sum.data() + i * bytes, bytes);
-              });
+                      int operation, void* communicator, void* stream) {
+  if (!can_add(type, operation))
+    return invalid_argument;
+  const auto size
+    = static_cast<std::size_t>(link_of(communicator)->place().size);
+  return start(communicator, stream,
+               call_of(What::reduce_scatter, type, count, count * size), from,
+               to);
 }
 int ncclBroadcast(const void* from, void* to, std::size_t count, int type,
-                  int root, void* communicator, void*) {
-  return come(static_cast<Member*>(communicator), {from, to},
-              [&](std::vector<Call>& calls) {
-                const std::size_t bytes = count * size_of(type);
-                const void* source = calls[static_cast<std::size_t>(root)].from;
-                std::vector<std::byte> data(bytes);
-                std::memcpy(data.data(), source, bytes);
-                for (const Call& call : calls)
-                  std::memcpy(call.to, data.data(), bytes);
-              });
+                  int root, void* communicator, void* stream) {
+  const bool sends = link_of(communicator)->place().rank == root;
+  auto call = call_of(What::broadcast, type, count, sends ? count : 0);
+  call.root = root;
+  return start(communicator, stream, call, from, to);
 }
-
 int ncclSend(const void* from, std::size_t count, int type, int peer,
-             void* communicator, void*) {
-  return pass_on(static_cast<Member*>(communicator), {from, nullptr},
-                 count * size_of(type), peer);
+             void* communicator, void* stream) {
+  return pass_on(link_of(communicator)->place().rank, peer,
+                 call_of(What::pass_on, type, count, count), from, nullptr,
+                 communicator, stream);
 }
 int ncclRecv(void* to, std::size_t count, int type, int peer,
-             void* communicator, void*) {
-  return pass_on(static_cast<Member*>(communicator), {nullptr, to},
-                 count * size_of(type), peer);
+             void* communicator, void* stream) {
+  return pass_on(peer, link_of(communicator)->place().rank,
+                 call_of(What::pass_on, type, count, 0), nullptr, to,
+                 communicator, stream);
 }
 
 int cudaSetDevice(int) {
   return 0;
 }
 int cudaStreamCreateWithFlags(void** made, unsigned) {
-  *made = &groups;
+  *made = new Stream; // kept: a call may still end on it
   return 0;
 }
 int cudaStreamDestroy(void*) {
   return 0;
 }
-/// Returns not ready (600) until the group has done as many calls as this
-/// member.
-int cudaStreamQuery(void*) {
-  const std::lock_guard lock(mutex);
-  const Member* member = last_member;
-  if (member == nullptr || member->group->done >= member->calls)
-    return 0;
-  return last_error = 600;
+/// Returns not ready (600) while calls on the stream go on.
+int cudaStreamQuery(void* stream) {
+  Stream& asked = stream_of(stream);
+  const std::lock_guard lock(asked.mutex);
+  return asked.pending == 0 ? 0 : last_error = 600;
 }
 int cudaGetLastError() {
   return std::exchange(last_error, 0);
+}
+int cudaMalloc(void** made, std::size_t size_bytes) {
+  *made = std::malloc(size_bytes);
+  const std::lock_guard lock(mutex);
+  gpu_blocks[static_cast<const std::byte*>(*made)] = size_bytes;
+  return *made == nullptr ? 2 : 0;
+}
+int cudaFree(void* data) {
+  const std::lock_guard lock(mutex);
+  gpu_blocks.erase(static_cast<const std::byte*>(data));
+  std::free(data);
+  return 0;
+}
+/// Copies when all before it on the stream has ended.
+int cudaMemcpyAsync(void* to, const void* from, std::size_t size_bytes, int,
+                    void* stream) {
+  Stream& on = stream_of(stream);
+  std::unique_lock lock(on.mutex);
+  on.changed.wait(lock, [&] { return on.pending == 0; });
+  std::memcpy(to, from, size_bytes);
+  return 0;
 }
 int cudaPointerGetAttributes(int* kind, const void* pointer) {
   const std::lock_guard lock(mutex);
@@ -228,14 +244,14 @@ int cudaPointerGetAttributes(int* kind, const void* pointer) {
     return 0;
   --found;
   if (at < found->first + found->second)
-    *kind = 3;
+    *kind = 2;
   return 0;
 }
 
 /// Returns how many groups have been made so far.
 std::uint64_t fake_nccl_groups() {
   const std::lock_guard lock(mutex);
-  return next_id;
+  return num_ids;
 }
 /// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {

@@ -1,0 +1,86 @@
+// Weights of a device to all ranks of a vLLM server by NCCL, as vLLM's own
+// backend `nccl` takes them, without our plugin. We are rank 0 and make the id,
+// with which the server's ranks join; all sum one element, and at each update
+// every tensor is broadcast in the order in which the update names it. Tensors
+// are copied from the memory file to a block of the GPU first. NCCL is asked
+// not to block, so that `abort`, of any thread, ends whatever is under way.
+#pragma once
+
+#include "config/base/awake_clock.hpp"
+#include "config/base/defaults.hpp"
+#include "config/base/error.hpp"
+#include "models/servers/server_request.hpp"
+#include "net/collectives/nccl_library.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace troupe::models {
+
+struct WeightBroadcastSpec {
+  std::string who; ///< for messages: "weights for vLLM server of device 3"
+  int gpu = 0;     ///< its number in this process
+  /// Most time that joining, or a tensor, may take.
+  std::chrono::milliseconds progress_deadline = defaults::pull_deadline;
+  const net::NcclLibrary* library = &net::NcclLibrary::machine();
+};
+
+class WeightBroadcast {
+public:
+  /// Makes the id of a group. Throws FailureError (io) without NCCL.
+  explicit WeightBroadcast(WeightBroadcastSpec spec);
+  /// Leaves the group.
+  ~WeightBroadcast();
+  WeightBroadcast(const WeightBroadcast&) = delete;
+  WeightBroadcast& operator=(const WeightBroadcast&) = delete;
+
+  /// Returns the id as the others get it: base64.
+  std::string id() const;
+  /// Returns "2.28.9": a group takes only ranks of one version.
+  std::string nccl_version() const {
+    return library_.version();
+  }
+
+  /// Joins a group of this many ranks, once. Throws FailureError: what NCCL or
+  /// CUDA says, deadline, or what the group was aborted with.
+  void join(std::uint32_t num_ranks);
+  /// Broadcasts these tensors of the file. Throws as `join`.
+  void send(std::span<const std::byte> file,
+            std::span<const SentTensor> tensors);
+  /// Ends the group for good; the first failure is kept.
+  void abort(const Failure& failure) noexcept;
+  /// Returns why the group has ended, if it has.
+  std::optional<Failure> failure() const;
+
+private:
+  using Lock = std::unique_lock<std::mutex>;
+  class GpuBlock;
+
+  void send_one(const GpuBlock& block, const SentTensor& tensor,
+                std::span<const std::byte> bytes);
+  template <class Start>
+  void run(const std::string& what, const Start& start);
+  void wait_until_started(Lock& lock, int result, const std::string& what);
+  void wait_until_done(Lock& lock, const std::string& what);
+  void look_again(Lock& lock, const std::string& what);
+  void check_cuda(int result, const std::string& what);
+  [[noreturn]] void fail(Lock& lock, Errc code, const std::string& what);
+
+  const WeightBroadcastSpec spec_;
+  const net::NcclLibrary& library_;
+  net::NcclId id_{};
+  net::CudaStream stream_ = nullptr;
+  mutable std::mutex mutex_;
+  std::condition_variable aborted_;
+  AwakeClock::time_point deadline_; ///< of what is under way
+  net::NcclCommunicator communicator_ = nullptr;
+  std::optional<Failure> failure_;
+};
+
+} // namespace troupe::models
