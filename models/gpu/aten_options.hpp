@@ -1,5 +1,5 @@
-// What a libtorch device has beside ATen's operations: its memory, kernels that
-// ATen lacks, and the type in which it stores operands of bf16.
+// The equipment of a libtorch device beside ATen's operations: its memory,
+// kernels that ATen lacks, and the type in which it stores operands of bf16.
 #pragma once
 
 #include "config/base/dtype.hpp"

@@ -1,4 +1,4 @@
-// What the sources of aten_backend.hpp share: factors of norms, rows of a
+// Parts that the sources of aten_backend.hpp share: factors of norms, rows of a
 // decoding pass, and forms of attention's scores.
 #pragma once
 

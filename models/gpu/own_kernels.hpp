@@ -15,7 +15,7 @@ namespace troupe::models::gpu {
 /// Returns true if this program has the kernels for GPUs: nvcc compiled them.
 bool has_gpu_kernels();
 
-/// What a launch costs on a GPU.
+/// The cost of a launch on a GPU.
 struct KernelCost {
   const char* name = "";
   std::int64_t bytes = 0; ///< read and written
