@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command on pretended GPUs: the real libtorch_cuda over stand-ins for
 # CUDA's runtime and driver, cuBLAS, cuBLASLt and NCCL (tests/support/cuda/standin,
-# docs/gpu.md). Needs no driver and no nvcc, only CUDA's headers and the libraries
-# that libtorch_cuda loads.
+# docs/gpu_tests.md). Needs no driver and no nvcc, only CUDA's toolkit (headers and
+# the libraries that libtorch_cuda loads) and what ./setup.sh --standin fetches.
 #
 #   tests/gpu/standin.sh [--gpus N] [--mb N] [--seed N] [--print] -- COMMAND..
 #   tests/gpu/standin.sh [..] --test [ARGUMENTS..]    builds and runs tests/gpu/standin*_test.cpp
@@ -20,7 +20,7 @@ torch=${TORCH_FOLDER:-$root/.deps/wheels/torch}
 cuda=${CUDA_HOME:-/usr/local/cuda}
 build=${STANDIN_BUILD:-$root/build-standin}
 read -ra cxx <<<"${STANDIN_CXX:-g++}"
-libraries=$cuda/lib64${STANDIN_LIBRARIES:+:$STANDIN_LIBRARIES}
+libraries=$cuda/lib64$(printf ':%s' "$root"/.deps/standin/nvidia/*/lib)${STANDIN_LIBRARIES:+:$STANDIN_LIBRARIES}
 stand_ins=(libcudart.so.13 libcuda.so.1 libcublas.so.13 libcublasLt.so.13 libnccl.so.2)
 
 skip() { printf 'skipped: %s\n' "$*"; exit 0; }
@@ -78,10 +78,13 @@ runtime=(queue state memory streams cudart_streams cudart_graphs cudart_memory c
 for file in "${runtime[@]}" product cublas cublas_refused cublaslt libcuda nccl; do
   compile "$file.o" "$file.cpp" "${headers[@]}"
 done
+for file in own_kernels; do
+  compile "$file.o" "$file.cpp" "${headers[@]}" -I"$root"
+done
 for file in aten_route aten_cpu aten_flash; do
   compile "$file.o" "$file.cpp" "${tensors[@]}"
 done
-library libcudart.so.13 "${runtime[@]/%/.o}" "-Wl,--version-script=$source/cudart.map"
+library libcudart.so.13 "${runtime[@]/%/.o}" own_kernels.o "-Wl,--version-script=$source/cudart.map"
 library libcuda.so.1 libcuda.o
 library libcublas.so.13 product.o cublas.o cublas_refused.o "-Wl,--version-script=$source/cublas.map"
 library libcublasLt.so.13 product.o cublaslt.o "-Wl,--version-script=$source/cublaslt.map"

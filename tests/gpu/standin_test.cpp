@@ -285,6 +285,39 @@ TEST_F(Standin, AKernelWithAHostBodyRunsWhenItsStreamDoes) {
   EXPECT_EQ(standin_launches("write_number"), 1);
 }
 
+TEST_F(Standin, OurOwnKernelsComputeWhatTheirSourceSays) {
+  // As launch.cuh's kernel of models/gpu/kernels/add_rows.hpp is registered.
+  static const char stub = 0;
+  const auto add
+    = reinterpret_cast<void (*)(void**, const char*, char*, const char*, int,
+                                void*, void*, void*, void*, int*)>(
+      ::dlsym(RTLD_DEFAULT, "__cudaRegisterFunction"));
+  add(nullptr, &stub, nullptr,
+      "_ZN6troupe6models3gpu8run_bodyINS1_7AddRowsEEEvT_", -1, nullptr, nullptr,
+      nullptr, nullptr, nullptr);
+  struct {
+    const float* from;
+    float* to;
+    std::int64_t rows;
+    std::int64_t width;
+  } body{nullptr, nullptr, 3, 2};
+  float* data = nullptr;
+  cudaMallocManaged(reinterpret_cast<void**>(&data), 8 * sizeof(float));
+  const std::array<float, 8> numbers{1, 2, 3, 4, 5, 6, 10, 20};
+  cudaMemcpy(data, numbers.data(), sizeof numbers, cudaMemcpyDefault);
+  body.from = data;
+  body.to = data + 6;
+  const long before = standin_without_body();
+  std::array<void*, 1> args{&body};
+  cudaLaunchKernel(&stub, {1}, {256}, args.data(), 0, nullptr);
+  std::array<float, 8> sums{};
+  cudaMemcpy(sums.data(), data, sizeof sums, cudaMemcpyDefault);
+  EXPECT_EQ(sums[6], 10 + 1 + 3 + 5);
+  EXPECT_EQ(sums[7], 20 + 2 + 4 + 6);
+  EXPECT_EQ(standin_without_body(), before);
+  cudaFree(data);
+}
+
 TEST_F(Standin, ACollectiveRunsWhenAllStreamsHaveArrived) {
   struct Id {
     char bytes[128];
