@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command on pretended GPUs: the real libtorch_cuda over stand-ins for
 # CUDA's runtime and driver, cuBLAS, cuBLASLt and NCCL (tests/support/cuda/standin,
-# docs/gpu.md). Needs no driver and no nvcc, only CUDA's headers and the libraries
+# docs/gpu_tests.md). Needs no driver and no nvcc, only CUDA's headers and the libraries
 # that libtorch_cuda loads.
 #
 #   tests/gpu/standin.sh [--gpus N] [--mb N] [--seed N] [--print] -- COMMAND..
