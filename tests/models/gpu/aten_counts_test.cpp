@@ -42,7 +42,7 @@ struct Row {
   const char* aim; ///< launches, traffic, blocking copies
 };
 
-// The table of docs/gpu.md.
+// The table of docs/gpu_tests.md.
 constexpr Row decode_layer{
   "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
 constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 4}, "none"};
