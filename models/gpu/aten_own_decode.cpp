@@ -48,7 +48,7 @@ at::Tensor rows_on(at::Device device, const std::vector<std::int64_t>& rows) {
     .to(device);
 }
 
-/// What a launch reads and writes of keys and values, and of partial sums.
+/// The bytes of keys and values, and of partial sums, of a launch.
 struct AttendBytes {
   std::int64_t cached = 0;
   std::int64_t partial = 0;

@@ -8,8 +8,7 @@
 // Statistics, logits, parameters of norms, gradients of weights and optimizer
 // states are fp32.
 //
-// Kernels run in call order and may return before they are done. The host uses
-// device memory through `read`, `change` and `write` only. Spans, host
+// Kernels run in call order and may return before they are done. Spans, host
 // tables and shapes are read during the call. Each kernel is documented where
 // its host version is declared. Weight tensors are views of device memory
 // whatever device libtorch reports for them: kernels use the pointers.
@@ -19,6 +18,7 @@
 #include "models/kernels/adamw.hpp"
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
+#include "models/kernels/device_access.hpp"
 #include "models/kernels/elementwise.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/graph_capture.hpp"
@@ -31,8 +31,6 @@
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
 #include "models/kernels/typed_ptr.hpp"
-#include "net/base/block_memory.hpp"
-#include "net/base/host_copy.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -43,29 +41,8 @@
 
 namespace troupe::models {
 
-class Backend {
+class Backend : public DeviceAccess {
 public:
-  virtual ~Backend() = default;
-
-  /// Returns the memory that numbers are allocated from; null: system memory.
-  virtual const net::BlockMemory* memory() const = 0;
-  /// Makes the device that of the calling thread. Each thread calls this before
-  /// it uses the backend: a thread that did not would open every other GPU too.
-  virtual void enter() {}
-  /// Returns when all kernels so far are done. May be called from any thread.
-  virtual void wait() = 0;
-  virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
-  /// Waits, and returns numbers of the device for the host to read.
-  net::HostRead read(const float* from, std::int64_t count) {
-    wait();
-    return {memory(), from, static_cast<std::size_t>(count) * sizeof(float)};
-  }
-  /// Waits, and returns numbers of the device for the host to change.
-  net::HostWrite change(float* x, std::int64_t count,
-                        net::OldContent old = net::OldContent::needed) {
-    wait();
-    return {memory(), x, static_cast<std::size_t>(count) * sizeof(float), old};
-  }
   /// Returns the type in which activations, weights of products and cached keys
   /// and values are stored where products take `operands`.
   virtual DType storage(DType /*operands*/) const {

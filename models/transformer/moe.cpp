@@ -156,7 +156,7 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
   workspace.rewind(mark);
 }
 
-/// Returns numbers of the device in fp32, for the host.
+/// Returns numbers of the device in fp32.
 const float* in_fp32(Backend& backend, ConstTypedPtr x, std::int64_t count,
                      Workspace& workspace) {
   if (x.type() == DType::f32)
@@ -370,9 +370,8 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
   const std::int64_t tokens = shape.router.tokens;
   const std::int64_t experts = shape.router.experts;
   const Workspace::Mark mark = workspace.mark();
-  // zero for slots of experts that other tp ranks have
   const std::int64_t slots = shape.router.slots();
-  float* d_weight_S
+  float* d_weight_S // zero for slots of experts that other tp ranks have
     = take_zeros(*shape.backend, slots, DType::f32, workspace).floats();
   float* d_logits = workspace.take(tokens * experts);
   if (shape.peers.exist())

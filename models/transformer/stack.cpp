@@ -26,21 +26,21 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
   const std::int64_t d = shape.head_dim;
   const std::int64_t gathered
     = peers.gathered_rows(batch.num_tokens()) * shape.hidden_size;
-  return {batch.num_tokens(),
-          shape.hidden_size,
-          shape.num_heads,
-          shape.num_heads * d,
-          shape.num_kv_heads * d,
-          (shape.num_heads + 2 * shape.num_kv_heads) * d,
-          {batch.num_tokens(), widest_mlp(model.weights), shape.activation,
-           shape.gated_mlp},
-          static_cast<float>(shape.norm_eps),
-          shape.norm,
-          peers.own(batch.num_tokens()),
-          peers.split() ? gathered / peers.size() : gathered,
-          gathered,
-          model.weights.operands,
-          model.backend->storage(model.weights.operands)};
+  return {
+    batch.num_tokens(),
+    shape.hidden_size,
+    shape.num_heads,
+    shape.num_heads * d,
+    shape.num_kv_heads * d,
+    (shape.num_heads + 2 * shape.num_kv_heads) * d,
+    {batch.num_tokens(), widest_mlp(model.weights), shape.activation,
+     shape.gated_mlp},
+    static_cast<float>(shape.norm_eps),
+    shape.norm,
+    peers.own(batch.num_tokens()),
+    peers.split() ? gathered / peers.size() : gathered,
+    gathered,
+    {model.weights.operands, model.backend->storage(model.weights.operands)}};
 }
 
 double stated_score_scale(const ModelShape& shape) {
@@ -100,8 +100,8 @@ MoeShape moe_shape(const Transformer& model, const MoeWeights& experts,
           z.hidden,
           router,
           unit,
-          z.operands,
-          z.storage,
+          z.types.operands,
+          z.types.storage,
           expert_peers(experts, peers)};
 }
 

@@ -22,6 +22,12 @@ namespace troupe::models::stack {
 /// Returns the factor of the scores that a model states; 0: 1 / sqrt(D).
 double stated_score_scale(const ModelShape& shape);
 
+/// Types of numbers in a run of the stack.
+struct NumberTypes {
+  DType operands = DType::f32; ///< of products
+  DType storage = DType::f32;  ///< of activations
+};
+
 /// Widths of a batch's buffers, in elements per token.
 struct Sizes {
   std::int64_t tokens = 0;  ///< T
@@ -33,11 +39,10 @@ struct Sizes {
   MlpShape widest;          ///< the widest MLP for all tokens, T rows
   float eps = 0;
   NormKind norm = NormKind::rms;
-  TokenRange own;              ///< rows of the stream on this rank
-  std::int64_t stream = 0;     ///< elements of this rank's stream buffer
-  std::int64_t gathered = 0;   ///< elements of the whole stream's buffer
-  DType operands = DType::f32; ///< of products
-  DType storage = DType::f32;  ///< of activations
+  TokenRange own;            ///< rows of the stream on this rank
+  std::int64_t stream = 0;   ///< elements of this rank's stream buffer
+  std::int64_t gathered = 0; ///< elements of the whole stream's buffer
+  NumberTypes types;
 
   /// Returns the shape of a layer's MLP for all tokens.
   MlpShape unit(const LayerWeights& w) const {
@@ -46,7 +51,7 @@ struct Sizes {
     return unit;
   }
   ProductRows rows() const {
-    return {tokens, operands};
+    return {tokens, types.operands};
   }
   NormShape norm_shape() const { ///< for the rows on this rank
     return {own.count, hidden, eps, norm};

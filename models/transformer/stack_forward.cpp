@@ -150,7 +150,7 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
     = normed_before(mlp_input(model.shape, s), w.post_norm);
   const bool scales = model.shape.multipliers.residual != 1;
   if (peers.split() || scales) { // the sum overwrites these rows
-    const TypedPtr kept_TH = workspace.take(z.gathered, z.storage);
+    const TypedPtr kept_TH = workspace.take(z.gathered, z.types.storage);
     model.backend->copy(normed_TH, kept_TH, z.tokens * z.hidden);
     normed_TH = kept_TH;
   }
@@ -189,7 +189,7 @@ void StackForward::again(const LayerWeights& w, const LayerSaved& s) const {
   if (!w.has_experts() && !w.behind_mlp.defined())
     return;
   const Workspace::Mark mark = workspace.mark();
-  finish(w, s, workspace.take(z.stream, z.storage));
+  finish(w, s, workspace.take(z.stream, z.types.storage));
   workspace.rewind(mark);
 }
 

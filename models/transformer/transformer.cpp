@@ -30,18 +30,19 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
                         std::int64_t mlp_room, Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
-  s.qkv_TX = workspace.take(z.tokens * z.qkv, z.storage);
+  s.qkv_TX = workspace.take(z.tokens * z.qkv, z.types.storage);
   s.lse_AT = workspace.take(z.tokens * z.heads);
-  s.context_TX = workspace.take(z.tokens * z.context, z.storage);
-  s.middle_TH = workspace.take(z.stream, z.storage);
+  s.context_TX = workspace.take(z.tokens * z.context, z.types.storage);
+  s.middle_TH = workspace.take(z.stream, z.types.storage);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX = workspace.take(z.tokens * mlp_room, z.storage);
+  s.gate_up_TX = workspace.take(z.tokens * mlp_room, z.types.storage);
   if (shape.qk_norm != QkNormScope::none)
-    s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv), z.storage);
+    s.raw_qk_TX
+      = workspace.take(z.tokens * (z.context + z.kv), z.types.storage);
   if (shape.norms_outputs()) {
-    s.behind1_TH = workspace.take(z.stream, z.storage);
+    s.behind1_TH = workspace.take(z.stream, z.types.storage);
     s.rstd3_T = workspace.take(z.own.count);
-    s.behind2_TH = workspace.take(z.stream, z.storage);
+    s.behind2_TH = workspace.take(z.stream, z.types.storage);
     s.rstd4_T = workspace.take(z.own.count);
   }
   return s;
@@ -176,13 +177,13 @@ TypedPtr forward(const Transformer& model, const PackedTokens& batch,
                  std::vector<std::vector<float>>* probe) {
   const TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
-  const TypedPtr hidden = workspace.take(z.gathered, z.storage);
-  TypedPtr x = workspace.take(z.stream, z.storage);
+  const TypedPtr hidden = workspace.take(z.gathered, z.types.storage);
+  TypedPtr x = workspace.take(z.stream, z.types.storage);
   const TypedPtr wide
-    = peers.split() ? workspace.take(z.gathered, z.storage) : TypedPtr{};
+    = peers.split() ? workspace.take(z.gathered, z.types.storage) : TypedPtr{};
   const stack::LayerScratch scratch{
-    workspace.take(z.stream, z.storage),
-    workspace.take(z.tokens * z.widest.width, z.storage), wide};
+    workspace.take(z.stream, z.types.storage),
+    workspace.take(z.tokens * z.widest.width, z.types.storage), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
     model.gate->before_forward(-1);
@@ -212,7 +213,7 @@ TypedPtr forward(const Transformer& model, const PackedTokens& batch,
     memory.input_TH = x;
     memory.experts = routed_of(saved, routed);
     if (saved != nullptr) {
-      x = workspace.take(z.stream, z.storage);
+      x = workspace.take(z.stream, z.types.storage);
       saved->layers.push_back(memory);
     }
     const Workspace::Mark mark = workspace.mark();

@@ -186,7 +186,8 @@ struct LayerBackward {
 
   void experts(ConstTypedPtr dy_TH) {
     const Workspace::Mark mark = workspace.mark();
-    const TypedPtr dy_copy = workspace.take(z.tokens * z.hidden, z.storage);
+    const TypedPtr dy_copy
+      = workspace.take(z.tokens * z.hidden, z.types.storage);
     model.backend->copy(dy_TH, dy_copy, z.tokens * z.hidden);
     if (w.has_mlp())
       dense(dy_copy);
@@ -289,21 +290,22 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
                                  Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
-  s.act_TI = workspace.take(z.tokens * z.widest.width, z.storage);
-  s.norm_TH
-    = split || !d_hidden_TH ? workspace.take(z.stream, z.storage) : d_hidden_TH;
-  s.d_norm_TH = workspace.take(z.stream, z.storage);
-  s.d_wide_TH = split ? workspace.take(z.gathered, z.storage) : s.d_norm_TH;
-  s.wide_TH = split ? workspace.take(z.gathered, z.storage) : TypedPtr{};
-  s.d_context_TX = workspace.take(z.tokens * z.context, z.storage);
-  s.d_qkv_TX = workspace.take(z.tokens * z.qkv, z.storage);
+  s.act_TI = workspace.take(z.tokens * z.widest.width, z.types.storage);
+  s.norm_TH = split || !d_hidden_TH ? workspace.take(z.stream, z.types.storage)
+                                    : d_hidden_TH;
+  s.d_norm_TH = workspace.take(z.stream, z.types.storage);
+  s.d_wide_TH
+    = split ? workspace.take(z.gathered, z.types.storage) : s.d_norm_TH;
+  s.wide_TH = split ? workspace.take(z.gathered, z.types.storage) : TypedPtr{};
+  s.d_context_TX = workspace.take(z.tokens * z.context, z.types.storage);
+  s.d_qkv_TX = workspace.take(z.tokens * z.qkv, z.types.storage);
   const bool has_wide_norms = shape.qk_norm == QkNormScope::all_heads;
   s.unused_H = workspace.take(
     2 * (has_wide_norms ? std::max(z.hidden, z.context) : z.hidden));
   s.d_branch_TH
-    = workspace.take(shape.changes_branches() ? z.stream : 0, z.storage);
+    = workspace.take(shape.changes_branches() ? z.stream : 0, z.types.storage);
   s.d_input_TH
-    = workspace.take(shape.parallel_residual ? z.stream : 0, z.storage);
+    = workspace.take(shape.parallel_residual ? z.stream : 0, z.types.storage);
   return s;
 }
 
@@ -315,7 +317,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
   const TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
-  const TypedPtr dx = workspace.take(z.stream, z.storage);
+  const TypedPtr dx = workspace.take(z.stream, z.types.storage);
   const BackwardScratch scratch
     = backward_scratch(z, peers, model.shape, d_hidden_TH, workspace);
   if (context.groups.last_stage()) {

@@ -2,8 +2,8 @@
 
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/base/temporary_folder.hpp"
-#include "runtime/launch/run_program.hpp"
 #include "runtime/launch/launcher.hpp"
+#include "runtime/launch/run_program.hpp"
 #include "runtime/planner/recorded_steps.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 #include "config/base/atomic_file.hpp"
 #include "config/base/defaults.hpp"
 #include "config/base/random_hex.hpp"
-#include "runtime/launch/run_program.hpp"
 #include "runtime/launch/launch_command.hpp"
+#include "runtime/launch/run_program.hpp"
 #include "runtime/launch/slurm_script.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What precedes attention in generation, in one launch per layer: norms and
+// All that precedes attention in generation, in one launch per layer: norms and
 // rotates the heads of queries in place, and writes normed and rotated keys and
 // values to the cache.
 //

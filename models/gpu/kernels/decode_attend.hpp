@@ -86,19 +86,24 @@ struct DecodeAttend {
   TROUPE_KERNEL void score(Block<threads> block, Shared& shared, const T* key,
                            const Keys& keys, int queries) const {
     block.each([&](int lane) {
-      for (std::int64_t t = keys.begin + lane; t < keys.end; t += threads) {
-        float dot[most_queries] = {};
-        for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-          const float k = to_float(key[d * cache.capacity + t]);
-          for (int j = 0; j < most_queries; ++j)
-            if (j < queries)
-              dot[j] += shared.query[j * shape.head_dim + d] * k;
-        }
-        for (int j = 0; j < most_queries; ++j)
-          shared.score[j * chunk + t - keys.begin]
-            = t >= keys.seen && j < queries ? capped(dot[j]) : -INFINITY;
-      }
+      for (std::int64_t t = keys.begin + lane; t < keys.end; t += threads)
+        score_key(shared, key + t, t - keys.begin, t >= keys.seen, queries);
     });
+  }
+
+  /// Computes the scores of a key, whose elements are `capacity` apart.
+  TROUPE_KERNEL void score_key(Shared& shared, const T* key, std::int64_t at,
+                               bool is_seen, int queries) const {
+    float dot[most_queries] = {};
+    for (std::int64_t d = 0; d < shape.head_dim; ++d) {
+      const float k = to_float(key[d * cache.capacity]);
+      for (int j = 0; j < most_queries; ++j)
+        if (j < queries)
+          dot[j] += shared.query[j * shape.head_dim + d] * k;
+    }
+    for (int j = 0; j < most_queries; ++j)
+      shared.score[j * chunk + at]
+        = is_seen && j < queries ? capped(dot[j]) : -INFINITY;
   }
 
   TROUPE_KERNEL float capped(float score) const {
@@ -150,20 +155,26 @@ struct DecodeAttend {
                          const Keys& keys, int queries,
                          std::int64_t first) const {
     block.each([&](int lane) {
-      for (std::int64_t d = lane; d < shape.head_dim; d += threads) {
-        float mixed[most_queries] = {};
-        for (std::int64_t t = keys.begin; t < keys.end; ++t) {
-          const float v = to_float(value[t * cache.value_stride + d]);
-          for (int j = 0; j < most_queries; ++j)
-            if (j < queries)
-              mixed[j] += shared.score[j * chunk + t - keys.begin] * v;
-        }
-        for (int j = 0; j < most_queries; ++j)
-          if (j < queries)
-            context_RACD[(first + j * shape.chunks) * shape.head_dim + d]
-              = mixed[j];
-      }
+      for (std::int64_t d = lane; d < shape.head_dim; d += threads)
+        mix_element(shared, value + d, keys, queries,
+                    context_RACD + first * shape.head_dim + d);
     });
+  }
+
+  /// Adds up one element of the values, for all queries.
+  TROUPE_KERNEL void mix_element(const Shared& shared, const T* value,
+                                 const Keys& keys, int queries,
+                                 float* to) const {
+    float mixed[most_queries] = {};
+    for (std::int64_t t = keys.begin; t < keys.end; ++t) {
+      const float v = to_float(value[t * cache.value_stride]);
+      for (int j = 0; j < most_queries; ++j)
+        if (j < queries)
+          mixed[j] += shared.score[j * chunk + t - keys.begin] * v;
+    }
+    for (int j = 0; j < most_queries; ++j)
+      if (j < queries)
+        to[j * shape.chunks * shape.head_dim] = mixed[j];
   }
 };
 

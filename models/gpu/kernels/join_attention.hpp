@@ -14,7 +14,7 @@
 
 namespace troupe::models::gpu {
 
-/// What attention of generation is computed on.
+/// The shape of attention of generation.
 struct AttendShape {
   std::int64_t heads = 0;    ///< A
   std::int64_t head_dim = 0; ///< D

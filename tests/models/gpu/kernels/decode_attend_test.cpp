@@ -27,7 +27,7 @@ constexpr std::int64_t dim = 10; // 8 of them rotate
 constexpr std::int64_t columns = (heads + 2 * kv_heads) * dim;
 constexpr std::int64_t slot_tokens = 600; // three chunks of keys
 
-// The first and the last of a chunk, one behind it, and none of slot 2.
+// The first and the last of a chunk, one after it, and none of slot 2.
 const std::vector<DecodeToken> pass_tokens{
   {0, 0, 0}, {0, 1, 255}, {0, 3, 256}, {0, 4, 590}};
 const auto num_tokens = static_cast<std::int64_t>(pass_tokens.size());
@@ -47,7 +47,7 @@ struct AttendCase {
   std::int64_t window = 0;
 };
 
-const std::vector<float>& head_norm() {
+const std::vector<float>& qk_weight() {
   static const auto numbers = bf16_numbers(dim, 3);
   return numbers;
 }
@@ -58,7 +58,7 @@ DecodeAttention what_of(const AttendCase& c) {
   what.cap = c.cap;
   what.window = c.window;
   what.norm_eps = 1e-5F;
-  what.q_norm_D = c.norms ? head_norm().data() : nullptr;
+  what.q_norm_D = c.norms ? qk_weight().data() : nullptr;
   what.k_norm_D = what.q_norm_D;
   what.rope = &rotation_table();
   return what;

@@ -1,0 +1,38 @@
+// How the host uses a device: its memory, which it reads and writes through
+// `read`, `change` and `write` only, and when it waits.
+#pragma once
+
+#include "net/base/block_memory.hpp"
+#include "net/base/host_copy.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::models {
+
+class DeviceAccess {
+public:
+  virtual ~DeviceAccess() = default;
+
+  /// Returns the memory that numbers are allocated from; null: system memory.
+  virtual const net::BlockMemory* memory() const = 0;
+  /// Makes the device that of the calling thread. Each thread calls this before
+  /// it uses the backend: a thread that did not would open every other GPU too.
+  virtual void enter() {}
+  /// Returns when all kernels so far are done. May be called from any thread.
+  virtual void wait() = 0;
+  virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
+  /// Waits, and returns numbers of the device for the host to read.
+  net::HostRead read(const float* from, std::int64_t count) {
+    wait();
+    return {memory(), from, static_cast<std::size_t>(count) * sizeof(float)};
+  }
+  /// Waits, and returns numbers of the device for the host to change.
+  net::HostWrite change(float* x, std::int64_t count,
+                        net::OldContent old = net::OldContent::needed) {
+    wait();
+    return {memory(), x, static_cast<std::size_t>(count) * sizeof(float), old};
+  }
+};
+
+} // namespace troupe::models
