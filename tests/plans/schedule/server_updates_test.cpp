@@ -3,6 +3,7 @@
 #include "plans/schedule/server_updates.hpp"
 
 #include "tests/support/plans/support.hpp"
+#include "tests/support/plans/task_needs.hpp"
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -20,16 +21,6 @@ Workflow served_ppo() {
   auto workflow = make_ppo();
   workflow.calls.front().by.servers = true;
   return workflow;
-}
-
-std::vector<std::string> needs_of(const StepGraph& graph,
-                                  const std::string& name) {
-  std::vector<std::string> texts;
-  for (const auto& need : graph.tasks[graph.index_of(name)].needs)
-    texts.push_back(graph.tasks[need.task].name + " -"
-                    + std::to_string(need.steps_back) + " "
-                    + std::string(to_string(need.edge)));
-  return texts;
 }
 
 bool has(const StepGraph& graph, const std::string& task) {

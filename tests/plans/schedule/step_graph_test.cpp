@@ -3,6 +3,7 @@
 #include "plans/schedule/task_tracker.hpp"
 
 #include "tests/support/plans/support.hpp"
+#include "tests/support/plans/task_needs.hpp"
 #include <gmock/gmock.h>
 
 using ::testing::AllOf;
@@ -13,16 +14,6 @@ using ::testing::Not;
 
 namespace troupe::plans {
 namespace {
-
-std::vector<std::string> needs_of(const StepGraph& graph,
-                                  const std::string& name) {
-  std::vector<std::string> texts;
-  for (const auto& need : graph.tasks[graph.index_of(name)].needs)
-    texts.push_back(graph.tasks[need.task].name + " -"
-                    + std::to_string(need.steps_back) + " "
-                    + std::string(to_string(need.edge)));
-  return texts;
-}
 
 TEST(StepGraph, TrainWaitsForEveryAdvantage) {
   const auto workflow = make_ppo();
