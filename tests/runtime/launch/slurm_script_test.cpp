@@ -1,4 +1,5 @@
 #include "config/base/error.hpp"
+#include "config/settings/settings.hpp"
 #include "runtime/launch/slurm_script.hpp"
 
 #include "tests/support/runtime/temp_folder.hpp"
