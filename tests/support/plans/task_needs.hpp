@@ -1,4 +1,4 @@
-// What a task of a step waits for, as text.
+// The needs of a task of a step, as text.
 #pragma once
 
 #include "plans/schedule/step_graph.hpp"
