@@ -3,6 +3,7 @@
 #include "actors/master/master_actor.hpp"
 
 #include "tests/support/actors/driven_actors.hpp"
+#include "tests/support/actors/short_workflow.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -45,21 +46,6 @@ generation(Self<CallActor, GenerationState> self,
             return promise;
           },
           [](fail_atom, std::uint64_t, const FailureMessage&) {}};
-}
-
-plans::Workflow generate_and_train() {
-  plans::Workflow workflow{.name = "short", .dataset_keys = {"prompt_ids"}};
-  workflow.roles = {{.name = "actor", .trained = true}};
-  workflow.calls = {{.name = "actor_gen",
-                     .kind = plans::CallKind::generate,
-                     .role = "actor",
-                     .reads = {"prompt_ids"},
-                     .writes = {"sequence_ids"}},
-                    {.name = "actor_train",
-                     .kind = plans::CallKind::train,
-                     .role = "actor",
-                     .reads = {"sequence_ids"}}};
-  return workflow;
 }
 
 class MasterChunks : public DrivenActors {};

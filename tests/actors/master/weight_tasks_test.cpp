@@ -3,6 +3,7 @@
 #include "actors/master/master_actor.hpp"
 
 #include "tests/support/actors/driven_actors.hpp"
+#include "tests/support/actors/short_workflow.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -24,18 +25,8 @@ MoveActor::behavior_type update_fake(Self<MoveActor, FakeState>,
 }
 
 plans::Workflow served_workflow() {
-  plans::Workflow workflow{.name = "short", .dataset_keys = {"prompt_ids"}};
-  workflow.roles = {{.name = "actor", .trained = true}};
-  workflow.calls = {{.name = "actor_gen",
-                     .kind = plans::CallKind::generate,
-                     .role = "actor",
-                     .reads = {"prompt_ids"},
-                     .writes = {"sequence_ids"},
-                     .by = {.servers = true}},
-                    {.name = "actor_train",
-                     .kind = plans::CallKind::train,
-                     .role = "actor",
-                     .reads = {"sequence_ids"}}};
+  auto workflow = generate_and_train();
+  workflow.calls.front().by.servers = true;
   return workflow;
 }
 
