@@ -36,10 +36,14 @@ at::Tensor AtenBackend::wide(ConstTypedPtr data, at::IntArrayRef sizes,
   return view(data, sizes, strides).to(at::kFloat);
 }
 
-at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
+at::Tensor on_device(std::span<const std::int64_t> values, at::Device device) {
   return at::from_blob(const_cast<std::int64_t*>(values.data()),
                        {static_cast<std::int64_t>(values.size())}, at::kLong)
-    .to(device_);
+    .to(device);
+}
+
+at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
+  return on_device(values, device_);
 }
 
 at::Tensor AtenBackend::column(std::span<const float> values_R) const {

@@ -3,6 +3,7 @@
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/aten_own_decode.hpp"
 #include "models/gpu/aten_parts.hpp"
+#include "models/gpu/single_rows.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/TensorIndexing.h>
@@ -127,19 +128,13 @@ void AtenBackend::attend_singles(const DecodeAttention& what,
                                  std::span<const DecodeGroup> groups,
                                  const AtenRows& rows, KvCache& cache,
                                  const at::Tensor& context_RX) const {
-  std::vector<std::int64_t> singles;
-  std::int64_t keys = 1;
-  for (const DecodeGroup& group : groups) {
-    if (group.tokens != 1)
-      continue;
-    singles.push_back(static_cast<std::int64_t>(group.first));
-    keys = std::max(keys, group.keys);
-  }
-  if (singles.empty())
+  const SingleRows singles(groups);
+  if (singles.rows.empty())
     return;
   // The index would be a host-to-device copy: none if all rows are single.
-  const bool all = singles.size() == groups.size();
-  const at::Tensor chosen = all ? at::Tensor{} : indices(singles);
+  const bool all = singles.are_all;
+  const std::int64_t keys = singles.keys;
+  const at::Tensor chosen = all ? at::Tensor{} : indices(singles.rows);
   const auto of_singles
     = [&](const at::Tensor& x) { return all ? x : x.index_select(0, chosen); };
   const at::Tensor slot_index = of_singles(rows.slots_R);

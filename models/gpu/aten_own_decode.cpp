@@ -1,8 +1,10 @@
 #include "models/gpu/aten_own_decode.hpp"
 
+#include "models/gpu/aten_parts.hpp"
 #include "models/gpu/kernels/decode_append.hpp"
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/own_kernels.hpp"
+#include "models/gpu/single_rows.hpp"
 #include "models/gpu/stored_type.hpp"
 
 #include <ATen/ATen.h>
@@ -24,28 +26,6 @@ gpu::SlotCache<T> slots_of(KvCache& cache, std::int64_t layer,
           cache.head_stride(),
           cache.capacity(),
           cache.value_stride()};
-}
-
-/// The rows that are alone of their sequences, and what they see at most.
-struct SingleRows {
-  std::vector<std::int64_t> rows;
-  std::int64_t keys = 1;
-
-  explicit SingleRows(std::span<const DecodeGroup> groups) {
-    for (const DecodeGroup& group : groups) {
-      if (group.tokens != 1)
-        continue;
-      rows.push_back(static_cast<std::int64_t>(group.first));
-      keys = std::max(keys, group.keys);
-    }
-  }
-};
-
-/// Returns a table of the host on the device.
-at::Tensor rows_on(at::Device device, const std::vector<std::int64_t>& rows) {
-  return at::from_blob(const_cast<std::int64_t*>(rows.data()),
-                       {static_cast<std::int64_t>(rows.size())}, at::kLong)
-    .to(device);
 }
 
 /// The bytes of keys and values, and of partial sums, of a launch.
@@ -72,9 +52,8 @@ void attend_singles(at::Device device, const DecodeAttention& what,
   if (rows == 0)
     return;
   // The table would be a host-to-device copy: none if all rows are single.
-  const at::Tensor table = singles.rows.size() == tokens.groups.size()
-                             ? at::Tensor{}
-                             : rows_on(device, singles.rows);
+  const at::Tensor table
+    = singles.are_all ? at::Tensor{} : on_device(singles.rows, device);
   const auto* rows_R
     = table.defined() ? table.const_data_ptr<std::int64_t>() : nullptr;
   const std::int64_t chunks
