@@ -62,9 +62,6 @@ public:
 
   void norm(const NormShape& shape, ConstTypedPtr x_TH,
             const NormWeights& weights, TypedPtr y_TH, float* rstd_T) override;
-  void add_norm(const NormShape& shape, ConstTypedPtr a_TH, ConstTypedPtr b_TH,
-                TypedPtr sum_TH, const NormWeights& weights, TypedPtr y_TH,
-                float* rstd_T) override;
   void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                      ConstTypedPtr x_TH, const NormWeights& weights,
                      const float* rstd_T, TypedPtr dx_TH,

@@ -56,27 +56,6 @@ void own_norm_backward(at::Device device, const NormShape& shape,
 
 } // namespace
 
-void AtenBackend::add_norm(const NormShape& shape, ConstTypedPtr a_TH,
-                           ConstTypedPtr b_TH, TypedPtr sum_TH,
-                           const NormWeights& weights, TypedPtr y_TH,
-                           float* rstd_T) {
-  const bool one_type
-    = a_TH.type() == sum_TH.type() && b_TH.type() == sum_TH.type();
-  if (!one_type || !options_.own_kernels
-      || !takes_own_norm(shape, sum_TH, y_TH))
-    return Backend::add_norm(shape, a_TH, b_TH, sum_TH, weights, y_TH, rstd_T);
-  gpu::with_stored(sum_TH.type(), [&](auto as) {
-    using T = typename decltype(as)::type;
-    gpu::run_kernel(device_,
-                    gpu::RmsNorm<T>{const_cast<T*>(as.at(a_TH)), as.at(b_TH),
-                                    weights.weight_H, as.at(y_TH), rstd_T,
-                                    shape.width, shape.eps,
-                                    aten_plus(shape.kind), as.at(sum_TH)},
-                    gpu::RmsNorm<T>::blocks(shape.rows),
-                    {"rms_norm", 4 * aten_bytes(shape, sum_TH.type())});
-  });
-}
-
 void AtenBackend::norm(const NormShape& shape, ConstTypedPtr x_TH,
                        const NormWeights& weights, TypedPtr y_TH,
                        float* rstd_T) {

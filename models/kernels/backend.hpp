@@ -93,15 +93,6 @@ public:
   virtual void norm(const NormShape& shape, ConstTypedPtr x_TH,
                     const NormWeights& weights, TypedPtr y_TH, float* rstd_T)
     = 0;
-  /// Computes sum = a + b, then y = norm(sum): one kernel where the device has
-  /// one. `sum` may be `a` or `b`.
-  virtual void add_norm(const NormShape& shape, ConstTypedPtr a_TH,
-                        ConstTypedPtr b_TH, TypedPtr sum_TH,
-                        const NormWeights& weights, TypedPtr y_TH,
-                        float* rstd_T) {
-    add(a_TH, b_TH, sum_TH, shape.rows * shape.width);
-    norm(shape, sum_TH, weights, y_TH, rstd_T);
-  }
   virtual void norm_backward(const NormShape& shape, ConstTypedPtr dy_TH,
                              ConstTypedPtr x_TH, const NormWeights& weights,
                              const float* rstd_T, TypedPtr dx_TH,

@@ -71,15 +71,15 @@ struct DecodeAttend {
     });
     score(block, shared, cache.head_of(cache.keys, token.slot, kv_head), keys,
           queries);
-    soften(block, shared, static_cast<int>(keys.end - keys.begin));
+    exponentials(block, shared, static_cast<int>(keys.end - keys.begin));
     const std::int64_t first
       = (entry * shape.heads + kv_head * queries) * shape.chunks + part;
     block.each([&](int lane) {
       if (lane < queries)
         softmax_RAC[first + lane * shape.chunks] = shared.found[lane];
     });
-    mix(block, shared, cache.head_of(cache.values, token.slot, kv_head), keys,
-        queries, first);
+    add_values(block, shared, cache.head_of(cache.values, token.slot, kv_head),
+               keys, queries, first);
   }
 
   /// Computes the scores of all queries; each lane has keys of its own.
@@ -112,8 +112,8 @@ struct DecodeAttend {
 
   /// Turns `count` scores of each query into exponentials, and finds their
   /// sums.
-  TROUPE_KERNEL void soften(Block<threads> block, Shared& shared,
-                            int count) const {
+  TROUPE_KERNEL void exponentials(Block<threads> block, Shared& shared,
+                                  int count) const {
     block.each([&](int lane) {
       const float* own = shared.score + lane / lanes_per_query * chunk;
       float top = -INFINITY;
@@ -151,30 +151,30 @@ struct DecodeAttend {
   }
 
   /// Adds up values by their exponentials; each lane has elements of its own.
-  TROUPE_KERNEL void mix(Block<threads> block, Shared& shared, const T* value,
-                         const Keys& keys, int queries,
-                         std::int64_t first) const {
+  TROUPE_KERNEL void add_values(Block<threads> block, Shared& shared,
+                                const T* value, const Keys& keys, int queries,
+                                std::int64_t first) const {
     block.each([&](int lane) {
       for (std::int64_t d = lane; d < shape.head_dim; d += threads)
-        mix_element(shared, value + d, keys, queries,
+        add_element(shared, value + d, keys, queries,
                     context_RACD + first * shape.head_dim + d);
     });
   }
 
   /// Adds up one element of the values, for all queries.
-  TROUPE_KERNEL void mix_element(const Shared& shared, const T* value,
+  TROUPE_KERNEL void add_element(const Shared& shared, const T* value,
                                  const Keys& keys, int queries,
                                  float* to) const {
-    float mixed[most_queries] = {};
+    float added[most_queries] = {};
     for (std::int64_t t = keys.begin; t < keys.end; ++t) {
       const float v = to_float(value[t * cache.value_stride]);
       for (int j = 0; j < most_queries; ++j)
         if (j < queries)
-          mixed[j] += shared.score[j * chunk + t - keys.begin] * v;
+          added[j] += shared.score[j * chunk + t - keys.begin] * v;
     }
     for (int j = 0; j < most_queries; ++j)
       if (j < queries)
-        to[j * shape.chunks * shape.head_dim] = mixed[j];
+        to[j * shape.chunks * shape.head_dim] = added[j];
   }
 };
 

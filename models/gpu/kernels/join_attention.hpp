@@ -59,15 +59,15 @@ struct JoinAttention {
         top = fmaxf(top, parts[c].top);
       for (std::int64_t d = lane; d < shape.head_dim; d += threads) {
         float total = 0;
-        float mixed = 0;
+        float added = 0;
         for (std::int64_t c = 0; c < shape.chunks; ++c) {
           if (parts[c].top == -INFINITY)
             continue;
           const float factor = fast_exp(parts[c].top - top);
           total += factor * parts[c].sum;
-          mixed += factor * from[c * shape.head_dim + d];
+          added += factor * from[c * shape.head_dim + d];
         }
-        store(to + d, mixed / total);
+        store(to + d, added / total);
       }
     });
   }

@@ -1,7 +1,6 @@
-// The residual connection and RMSNorm in one pass over a row: sum = x +
-// residual, y = sum / sqrt(mean(sum^2) + eps) * (weight + plus). The norm sees
-// the sum as it is stored, which is what its gradient reads
-// (rms_norm_backward.hpp).
+// The residual connection and RMSNorm in one pass over a row: x += residual,
+// y = x / sqrt(mean(x^2) + eps) * (weight + plus). The norm sees x as it is
+// stored, which is what its gradient reads (rms_norm_backward.hpp).
 //
 // T rows of H elements, contiguous; one block per row.
 #pragma once
@@ -21,15 +20,14 @@ struct RmsNorm {
     float part[threads];
   };
 
-  T* x_TH = nullptr;              ///< unchanged unless it gets the sum
+  T* x_TH = nullptr;              ///< unchanged without a residual
   const T* residual_TH = nullptr; ///< null: none
   const float* weight_H = nullptr;
   T* y_TH = nullptr;
   float* rstd_T = nullptr; ///< null: not kept
   std::int64_t width = 0;  ///< H
   float eps = 0;
-  float plus = 0;      ///< 1 for families that store weight - 1
-  T* sum_TH = nullptr; ///< gets the sum; null: x_TH does
+  float plus = 0; ///< 1 for families that store weight - 1
 
   static std::int64_t blocks(std::int64_t rows) {
     return rows;
@@ -37,14 +35,13 @@ struct RmsNorm {
 
   TROUPE_KERNEL void operator()(Block<threads> block, Shared& shared) const {
     const std::int64_t row = block.index * width;
-    T* x = (sum_TH != nullptr ? sum_TH : x_TH) + row;
+    T* x = x_TH + row;
     T* y = y_TH + row;
     block.each([&](int lane) {
       float squares = 0;
       for (std::int64_t j = lane; j < width; j += threads) {
         if (residual_TH != nullptr)
-          store(x + j,
-                to_float(x_TH[row + j]) + to_float(residual_TH[row + j]));
+          store(x + j, to_float(x[j]) + to_float(residual_TH[row + j]));
         squares += to_float(x[j]) * to_float(x[j]);
       }
       shared.part[lane] = squares;
