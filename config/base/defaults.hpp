@@ -49,6 +49,9 @@ inline constexpr auto probe_period = 10s;
 inline constexpr auto connect_within = 10s;
 /// Time that workers get to end by themselves at shutdown.
 inline constexpr auto shutdown_grace = 5s;
+/// Time that a program of `metrics` gets to end by itself after the last line:
+/// trackers start slowly, and send what they hold at the end.
+inline constexpr std::chrono::seconds metrics_grace = 60s;
 /// A master that has asked everything to end exits after this long, whatever it
 /// still waits for.
 inline constexpr auto ends_within = 10s;

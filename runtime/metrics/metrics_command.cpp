@@ -41,7 +41,11 @@ MetricsCommand::MetricsCommand(MetricsProgram program)
 MetricsCommand::~MetricsCommand() {
   if (input_ >= 0)
     ::close(input_);
-  pool_.wait_all(grace_); // then the pool kills it
+  if (!pool_.wait_all(grace_)) // then the pool kills it
+    log::runtime.warn(
+      fmt::format("{} was still running {:g} s after its last line and was "
+                  "killed: numbers of this run may be missing there",
+                  name_, std::chrono::duration<double>(grace_).count()));
   if (dropped_ > 0)
     log::runtime.warn(fmt::format("{} missed {} lines, which it did not read "
                                   "in time",

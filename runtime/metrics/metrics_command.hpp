@@ -19,7 +19,7 @@ struct MetricsProgram {
   std::string name; ///< "metrics.wandb", for messages
   std::vector<std::string> argv;
   /// How long it may take after its last line.
-  std::chrono::milliseconds grace = defaults::shutdown_grace;
+  std::chrono::milliseconds grace = defaults::metrics_grace;
 };
 
 class MetricsCommand {
@@ -28,7 +28,8 @@ public:
   explicit MetricsCommand(MetricsProgram program);
   /// Starts `command` with the shell. Throws FailureError (io) if that fails.
   explicit MetricsCommand(const std::string& command);
-  /// Closes its input and waits for its end for a short time; then kills it.
+  /// Closes its input and waits for its end for `grace`; then kills it, and
+  /// says so.
   ~MetricsCommand();
   MetricsCommand(const MetricsCommand&) = delete;
   MetricsCommand& operator=(const MetricsCommand&) = delete;

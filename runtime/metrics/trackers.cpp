@@ -4,13 +4,6 @@
 
 namespace troupe::runtime {
 
-namespace {
-
-/// They start slowly, and send what they hold at the end.
-constexpr std::chrono::seconds tracker_grace{60};
-
-} // namespace
-
 std::vector<MetricsProgram>
 trackers_of(const Settings& settings, const std::filesystem::path& run_folder) {
   const auto& wanted = settings.metrics;
@@ -20,8 +13,7 @@ trackers_of(const Settings& settings, const std::filesystem::path& run_folder) {
     if (!where.empty())
       programs.push_back({.name = std::string("metrics.") + name,
                           .argv = {"python3", "-c", std::string(script), where,
-                                   settings.run.name, run_folder.string()},
-                          .grace = tracker_grace});
+                                   settings.run.name, run_folder.string()}});
   };
   add("wandb", wanted.wandb, wandb_script());
   add("mlflow", wanted.mlflow, mlflow_script());

@@ -43,16 +43,17 @@ class Training(Case):
         self.assertEqual(list(run), [])
 
     def test_a_run_that_was_closed_goes_on_after_its_checkpoint(self):
-        with self.train("run.steps=40") as run:
+        with self.train("run.steps=2000") as run:
             while next(run)["step"] < 3:
                 pass
         last = run.folder.latest.step
         self.assertGreaterEqual(last, 3)
-        again = self.train("run.steps=40")
+        end = last + 4
+        again = self.train(f"run.steps={end}")
         steps = [line["step"] for line in again]
-        self.assertEqual(steps, list(range(last + 1, 41)))
-        self.assertIn(f"continuing after step {last} of 40", again.resumed)
-        done = self.train("run.steps=40")
+        self.assertEqual(steps, list(range(last + 1, end + 1)))
+        self.assertIn(f"continuing after step {last} of {end}", again.resumed)
+        done = self.train(f"run.steps={end}")
         self.assertEqual(list(done), [])
         self.assertIn("this run is finished", done.resumed)
 

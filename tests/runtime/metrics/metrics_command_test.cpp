@@ -3,6 +3,7 @@
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstdlib>
 
 namespace troupe::runtime {
@@ -25,6 +26,18 @@ TEST(MetricsCommand, GetsLinesAndNoSecretsOfTheEnvironment) {
   EXPECT_THAT(got, HasSubstr("{\"step\": 1}\n"));
   EXPECT_THAT(got, HasSubstr("PATH="));
   EXPECT_THAT(got, Not(HasSubstr("SOME_API_KEY")));
+}
+
+TEST(MetricsCommand, SaysThatItKilledAProgramThatDidNotEnd) {
+  using namespace std::chrono_literals;
+  ::testing::internal::CaptureStderr();
+  {
+    const MetricsCommand command(
+      {.name = "metrics.pets", .argv = {"sleep", "60"}, .grace = 200ms});
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("metrics.pets was still running 0.2 s after its last "
+                        "line and was killed"));
 }
 
 } // namespace
