@@ -23,21 +23,23 @@ std::vector<models::Plane> published_planes(const Shard& shard) {
 }
 
 /// Returns where plane `plane` of `replica` is on `from`: in this process, in
-/// another process of this host, or to be pulled.
+/// another process of this host, also on a GPU if `device` is the memory of
+/// one, or to be pulled.
 models::PlaneSource find_plane(WorkerContext& worker, ReplicaId replica,
-                               Rank from, models::Plane plane) {
+                               Rank from, models::Plane plane,
+                               const net::BlockMemory* device) {
   models::PlaneSource source{
     .worker = worker.run.plan.cluster.worker_of(from),
     .id = export_id(replica, from, static_cast<std::uint8_t>(plane)),
     .bytes = {}};
-  if (source.worker != worker.worker) {
-    source.bytes = worker.exchange.peer_memory.find(*worker.exchange.data_plane,
-                                                    source.worker, source.id);
-    return source;
-  }
-  const auto here = worker.exchange.weights.find(source.id);
-  source.bytes = here.bytes;
-  source.memory = here.memory;
+  net::BlockBytes found;
+  if (source.worker != worker.worker)
+    found = worker.exchange.peer_memory.find(*worker.exchange.data_plane,
+                                             source.worker, source.id, device);
+  else
+    found = worker.exchange.weights.find(source.id);
+  source.bytes = found.bytes;
+  source.memory = found.memory;
   return source;
 }
 
@@ -48,7 +50,10 @@ models::WeightMove compile_move(Shard& shard, const plans::Layout& source,
   WorkerContext& worker = *shard.worker;
   const auto all = plans::move_plan(source, target, worker.run.plan.cluster);
   return {plans::transfers_to(all, shard.rank),
-          [&](Rank from) { return find_plane(worker, replica, from, plane); },
+          [&](Rank from) {
+            return find_plane(worker, replica, from, plane,
+                              shard.engine->parameters().memory());
+          },
           *worker.exchange.data_plane};
 }
 
@@ -121,6 +126,18 @@ std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
   return shard.engine->checksum_of(std::as_bytes(std::span(incoming)));
 }
 
+/// Overwrites the weights where they are, in the memory of the device.
+void overwrite_weights(Shard& shard, models::WeightMove& move) {
+  const auto& parameters = shard.engine->parameters();
+  const auto target
+    = std::as_writable_bytes(parameters.plane(models::Plane::weight));
+  const auto& cluster = shard.worker->run.settings.cluster;
+  if (const auto* device = parameters.memory())
+    move.run(*device, target, cluster.move_staging_bytes());
+  else
+    move.run(target);
+}
+
 } // namespace
 
 void publish_planes(Shard& shard) {
@@ -154,10 +171,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
     done.checksum = ema_update(shard, move, *ema);
   } else {
     shard.engine->expect_weights();
-    const auto target
-      = shard.engine->parameters().overwrite(models::Plane::weight);
-    move.run(target.bytes());
-    target.put_back();
+    overwrite_weights(shard, move);
   }
   done.bytes = move.moved_bytes();
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);

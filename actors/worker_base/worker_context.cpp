@@ -7,15 +7,15 @@
 
 namespace troupe::actors {
 
-void LocalWeights::publish(std::uint64_t id, const Plane& plane) {
+void LocalWeights::publish(std::uint64_t id, const net::BlockBytes& plane) {
   const std::lock_guard lock{mutex_};
   planes_[id] = plane;
 }
 
-LocalWeights::Plane LocalWeights::find(std::uint64_t id) const {
+net::BlockBytes LocalWeights::find(std::uint64_t id) const {
   const std::lock_guard lock{mutex_};
   const auto found = planes_.find(id);
-  return found == planes_.end() ? Plane{} : found->second;
+  return found == planes_.end() ? net::BlockBytes{} : found->second;
 }
 
 WorkerContext::WorkerContext() = default;

@@ -29,17 +29,13 @@ namespace troupe::actors {
 /// number.
 class LocalWeights {
 public:
-  struct Plane {
-    std::span<const std::byte> bytes;
-    const net::BlockMemory* memory = nullptr; ///< null: the host's
-  };
-  void publish(std::uint64_t id, const Plane& plane);
+  void publish(std::uint64_t id, const net::BlockBytes& plane);
   /// Returns the weights; empty if another process holds them.
-  Plane find(std::uint64_t id) const;
+  net::BlockBytes find(std::uint64_t id) const;
 
 private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Plane> planes_;
+  std::map<std::uint64_t, net::BlockBytes> planes_;
 };
 
 /// Returns the number under which a shard exports a plane (0: weights) to the

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace troupe {
 
@@ -42,5 +44,14 @@ struct ByteRuns {
                       .bytes = std::min(most, bytes - at)});
   }
 };
+
+/// Copies runs within the host's memory.
+inline void copy_runs(const ByteRuns& runs, const void* from, void* to) {
+  const auto* source = static_cast<const std::byte*>(from) + runs.source_offset;
+  auto* target = static_cast<std::byte*>(to) + runs.target_offset;
+  for (std::uint64_t i = 0; i < runs.runs; ++i)
+    std::memcpy(target + i * runs.target_stride,
+                source + i * runs.source_stride, runs.bytes);
+}
 
 } // namespace troupe

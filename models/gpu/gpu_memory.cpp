@@ -1,5 +1,6 @@
 #include "models/gpu/gpu_memory.hpp"
 
+#include "net/base/gpu_handles.hpp"
 #include "net/base/gpus.hpp"
 
 #include <c10/core/Allocator.h>
@@ -22,6 +23,17 @@ constexpr net::GpuAllocator gpu_allocator{
     c10::GetAllocator(c10::DeviceType::CUDA)->raw_deallocate(data);
   }};
 
+constexpr net::PeerBlocks gpu_peers{
+  [](const void* data) {
+    return net::share_gpu_memory(net::CudaRuntime::machine(), data);
+  },
+  [](const net::DeviceHandle& place) {
+    return net::map_gpu_memory(net::CudaRuntime::machine(), place);
+  },
+  [](const void* data, const net::DeviceHandle& place) {
+    net::unmap_gpu_memory(net::CudaRuntime::machine(), data, place);
+  }};
+
 } // namespace
 
 const net::BlockMemory& gpu_memory() {
@@ -37,10 +49,11 @@ const net::BlockMemory& gpu_memory() {
     [](const void* from, void* to, std::size_t size_bytes) {
       net::write_gpu_memory(net::CudaRuntime::machine(), from, to, size_bytes);
     },
-    [](const void* from, void* to, std::size_t size_bytes) {
-      net::copy_gpu_memory(net::CudaRuntime::machine(), from, to, size_bytes);
+    [](const void* from, void* to, std::span<const ByteRuns> runs) {
+      net::copy_gpu_memory(net::CudaRuntime::machine(), from, to, runs);
     },
-    net::is_gpu_memory};
+    [](const void* data) { return net::gpu_of_memory(data) >= 0; },
+    &gpu_peers};
   return memory;
 }
 

@@ -122,6 +122,10 @@ public:
   bool moves_planes() const {
     return memory_ != nullptr;
   }
+  /// Returns the memory of the device; null: it is the system's.
+  const net::BlockMemory* memory() const {
+    return memory_;
+  }
   /// Returns the bytes of all planes that are on the device.
   std::uint64_t device_bytes() const;
 

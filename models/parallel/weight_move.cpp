@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -85,67 +84,82 @@ WeightMove::WeightMove(std::span<const plans::Transfer> receives,
       sources_.push_back(find(run.from));
   for (const auto& run : receives) {
     const PlaneSource& source = sources_[index.at(run.from)];
-    (source.bytes.empty() ? pulled_ : copies_).push_back({&source, run});
+    add(source.bytes.empty() ? pulled_ : copies_, source, run);
     size_bytes_ += run.total_bytes();
     moved_bytes_ += run.from == run.to ? 0 : run.total_bytes();
   }
-  std::ranges::stable_sort(pulled_, {}, &Part::source);
   pulls_ = pulls_of(pulled_);
 }
 
-/// Parts of one source are adjacent and requested together.
+void WeightMove::add(std::vector<Part>& parts, const PlaneSource& source,
+                     const ByteRuns& runs) {
+  auto found = std::ranges::find(parts, &source, &Part::source);
+  if (found == parts.end())
+    found = parts.insert(parts.end(), {&source, {}});
+  found->runs.push_back(runs);
+}
+
 WeightMove::Pulls WeightMove::pulls_of(std::span<const Part> parts) {
   Pulls pulls;
-  while (!parts.empty()) {
-    const PlaneSource* source = parts.front().source;
-    std::vector<ByteRuns> all;
-    while (!parts.empty() && parts.front().source == source) {
-      all.push_back(parts.front().runs);
-      parts = parts.subspan(1);
-    }
-    pulls.emplace_back(source->worker, source->id, all);
-  }
+  for (const auto& [source, runs] : parts)
+    pulls.emplace_back(source->worker, source->id, runs);
   return pulls;
 }
 
 void WeightMove::run(std::span<std::byte> target) {
   PullsUnderWay under_way(*plane_, pulls_, target.data());
   const bool streams = size_bytes_ >= stream_from_bytes;
-  for (const auto& [source, part] : copies_)
-    if (source->memory != nullptr)
-      for_each_run(part, source->bytes, target,
-                   [memory = source->memory](auto into, auto from) {
-                     memory->read(from.data(), into.data(), from.size());
-                   });
-    else if (streams)
-      non_temporal_copy(target.data(), source->bytes.data(), part);
-    else
-      for_each_run(part, source->bytes, target, [](auto into, auto from) {
-        std::memcpy(into.data(), from.data(), from.size());
-      });
+  for (const auto& [source, runs] : copies_) {
+    if (source->memory != nullptr) {
+      source->memory->copy(source->bytes.data(), target.data(), runs);
+      continue;
+    }
+    for (const ByteRuns& part : runs)
+      if (streams)
+        non_temporal_copy(target.data(), source->bytes.data(), part);
+      else
+        copy_runs(part, source->bytes.data(), target.data());
+  }
   end_stream_copies();
   under_way.wait();
+}
+
+void WeightMove::run(const net::BlockMemory& device,
+                     std::span<std::byte> target, std::uint64_t staging_bytes) {
+  for (const auto& [source, runs] : copies_)
+    device.copy(source->bytes.data(), target.data(), runs);
+  pull_rounds(staging_bytes, [&](std::span<const ByteRuns> landings) {
+    device.copy(staging_.data(), target.data(), landings);
+  });
 }
 
 void WeightMove::ema_update(std::span<std::byte> target, double decay,
                             std::uint64_t staging_bytes) {
   const auto ema_update_runs
-    = [&](const ByteRuns& runs, std::span<const std::byte> source) {
-        for_each_run(runs, source, target, [&](auto into, auto from) {
-          ema_update_bytes(into, from, decay);
-        });
+    = [&](std::span<const ByteRuns> parts, std::span<const std::byte> source) {
+        for (const ByteRuns& runs : parts)
+          for_each_run(runs, source, target, [&](auto into, auto from) {
+            ema_update_bytes(into, from, decay);
+          });
       };
-  for (const auto& [source, part] : copies_) {
+  for (const auto& [source, runs] : copies_) {
     const net::HostRead incoming(source->memory, source->bytes.data(),
                                  source->bytes.size());
-    ema_update_runs(part, incoming.bytes());
+    ema_update_runs(runs, incoming.bytes());
   }
+  pull_rounds(staging_bytes, [&](std::span<const ByteRuns> landings) {
+    ema_update_runs(landings, staging_);
+  });
+}
+
+/// Pulls round by round into the staging memory; `land` takes each from there.
+template <class Land>
+void WeightMove::pull_rounds(std::uint64_t staging_bytes, Land land) {
   if (!pulled_.empty() && staging_bytes != staging_bytes_)
     cut_rounds(staging_bytes);
   for (auto& [pulls, landings] : rounds_) {
     PullsUnderWay(*plane_, pulls, staging_.data()).wait();
-    for (const auto& landing : landings)
-      ema_update_runs(landing, staging_);
+    land(landings);
   }
 }
 
@@ -163,7 +177,7 @@ void WeightMove::cut_rounds(std::uint64_t staging_bytes) {
       {pulls_of(std::exchange(parts, {})), std::exchange(landings, {})});
     used = 0;
   };
-  const auto stage = [&](const PlaneSource* source, ByteRuns rest) {
+  const auto stage = [&](const PlaneSource& source, ByteRuns rest) {
     while (rest.runs > 0) {
       const auto room = (staging_.size() - used) / rest.bytes;
       if (room == 0) {
@@ -174,22 +188,24 @@ void WeightMove::cut_rounds(std::uint64_t staging_bytes) {
       in.target_offset = out.source_offset = used;
       in.target_stride = out.source_stride = in.bytes;
       used += in.total_bytes();
-      parts.push_back({source, in});
+      add(parts, source, in);
       landings.push_back(out);
     }
   };
-  for (const auto& [source, part] : pulled_)
-    part.in_runs_up_to(
-      staging_.size(),
-      [&, from = source](const ByteRuns& runs) { stage(from, runs); });
+  for (const auto& [source, runs] : pulled_)
+    for (const ByteRuns& part : runs)
+      part.in_runs_up_to(
+        staging_.size(),
+        [&, &from = *source](const ByteRuns& some) { stage(from, some); });
   end_round();
 }
 
 std::uint64_t WeightMove::foreign_bytes(WorkerId self) const {
   std::uint64_t bytes = 0;
   for (const auto* parts : {&copies_, &pulled_})
-    for (const auto& part : *parts)
-      bytes += part.source->worker == self ? 0 : part.runs.total_bytes();
+    for (const auto& [source, runs] : *parts)
+      for (const ByteRuns& part : runs)
+        bytes += source->worker == self ? 0 : part.total_bytes();
   return bytes;
 }
 

@@ -1,9 +1,10 @@
 // One device's part of a move, compiled: which bytes of which other plane go
 // where in its own. Planes of the same process and of processes on the same
-// host are copied directly; others are pulled, in pieces that are written to
-// their final place, many parameters per request. Running it computes no plan,
-// and from the second time on allocates nothing. The move of an EMA role is an
-// EMA update: direct copies need no staging, pulled bytes do.
+// host are copied directly, from GPU to GPU too; others are pulled, in pieces
+// that are written to their final place, many parameters per request. Running
+// it computes no plan, and from the second time on allocates nothing. The move
+// of an EMA role is an EMA update: direct copies need no staging, pulled bytes
+// do, and so do those that are pulled for a GPU.
 #pragma once
 
 #include "config/base/byte_runs.hpp"
@@ -48,6 +49,10 @@ public:
   /// Overwrites `target`, the whole of the device's own plane. Throws
   /// FailureError with the first failure, after the last piece has ended.
   void run(std::span<std::byte> target);
+  /// Overwrites `target`, the device's own plane in its memory, likewise.
+  /// Pulled bytes go through staging memory as in `ema_update`.
+  void run(const net::BlockMemory& device, std::span<std::byte> target,
+           std::uint64_t staging_bytes);
   /// Applies the EMA update with the incoming weights to `target`
   /// (ema_update.hpp). Pulled bytes go through staging memory of at most
   /// `staging_bytes`, a multiple of 4, which is kept.
@@ -61,9 +66,10 @@ public:
   std::uint64_t foreign_bytes(WorkerId self) const;
 
 private:
+  /// What one source gives.
   struct Part {
     const PlaneSource* source;
-    ByteRuns runs;
+    std::vector<ByteRuns> runs;
   };
   using Pulls = std::list<net::MemoryPull>; ///< one per source
   /// Parts pulled into the staging memory at once, and their final places.
@@ -71,12 +77,16 @@ private:
     Pulls pulls;
     std::vector<ByteRuns> landings;
   };
+  static void add(std::vector<Part>& parts, const PlaneSource& source,
+                  const ByteRuns& runs);
   static Pulls pulls_of(std::span<const Part> parts);
   void cut_rounds(std::uint64_t staging_bytes);
+  template <class Land>
+  void pull_rounds(std::uint64_t staging_bytes, Land land);
 
   std::vector<PlaneSource> sources_;
-  std::vector<Part> copies_;
-  std::vector<Part> pulled_; ///< sorted by source
+  std::vector<Part> copies_; ///< one per source
+  std::vector<Part> pulled_; ///< likewise
   Pulls pulls_;              ///< requests for `pulled_`, to their final place
   std::vector<Round> rounds_;
   std::uint64_t staging_bytes_ = 0; ///< size that the rounds were cut for

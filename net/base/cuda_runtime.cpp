@@ -14,8 +14,13 @@ CudaRuntime CudaRuntime::open(const char* file) {
   library.find("cudaGetDevice", cuda.get_device);
   library.find("cudaSetDevice", cuda.set_device);
   library.find("cudaMemGetInfo", cuda.memory_info);
-  library.find("cudaMemsetAsync", cuda.set_bytes);
-  library.find("cudaMemcpyAsync", cuda.copy_bytes);
+  library.find("cudaMemsetAsync", cuda.copies.set_bytes);
+  library.find("cudaMemcpyAsync", cuda.copies.copy_bytes);
+  library.find("cudaMemcpy2DAsync", cuda.copies.copy_rows);
+  library.find("cudaIpcGetMemHandle", cuda.ipc.share);
+  library.find("cudaIpcOpenMemHandle", cuda.ipc.open);
+  library.find("cudaIpcCloseMemHandle", cuda.ipc.close);
+  library.find("cudaGetDriverEntryPointByVersion", cuda.ipc.driver_function);
   library.find("cudaStreamSynchronize", cuda.wait_stream);
   library.find("cudaGetLastError", cuda.clear_error);
   library.find("cudaGetErrorString", cuda.error_text);

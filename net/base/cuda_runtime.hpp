@@ -5,6 +5,7 @@
 // are those of cuda_runtime_api.h 13.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -20,17 +21,44 @@ struct CudaDevices {
   int (*attribute)(int* value, int attribute, int device) = nullptr;
 };
 
+/// Work on memory in the order of a stream.
+struct CudaCopies {
+  int (*set_bytes)(void* data, int value, std::size_t size_bytes, CudaStream)
+    = nullptr;
+  int (*copy_bytes)(void* to, const void* from, std::size_t size_bytes,
+                    int kind, CudaStream)
+    = nullptr;
+  /// Copies `rows` rows of `row_bytes`; strides are at least that.
+  int (*copy_rows)(void* to, std::size_t to_stride, const void* from,
+                   std::size_t from_stride, std::size_t row_bytes,
+                   std::size_t rows, int kind, CudaStream)
+    = nullptr;
+};
+
+/// cudaIpcMemHandle_t.
+struct CudaIpcHandle {
+  std::array<std::byte, 64> bytes;
+};
+
+/// Memory that processes of one host share.
+struct CudaIpc {
+  int (*share)(CudaIpcHandle* handle, void* base) = nullptr;
+  int (*open)(void** base, CudaIpcHandle handle, unsigned flags) = nullptr;
+  int (*close)(void* base) = nullptr;
+  /// Finds a function of the driver.
+  int (*driver_function)(const char* name, void** found, unsigned cuda_version,
+                         unsigned long long flags, int* result)
+    = nullptr;
+};
+
 /// Functions by name; results are 0 on success.
 struct CudaRuntime {
   CudaDevices devices;
   int (*get_device)(int* device) = nullptr;
   int (*set_device)(int device) = nullptr;
   int (*memory_info)(std::size_t* free, std::size_t* total) = nullptr;
-  int (*set_bytes)(void* data, int value, std::size_t size_bytes, CudaStream)
-    = nullptr;
-  int (*copy_bytes)(void* to, const void* from, std::size_t size_bytes,
-                    int kind, CudaStream)
-    = nullptr;
+  CudaCopies copies;
+  CudaIpc ipc;
   int (*wait_stream)(CudaStream) = nullptr;
   int (*clear_error)() = nullptr; ///< cudaGetLastError of the calling thread
   const char* (*error_text)(int result) = nullptr;

@@ -1,9 +1,10 @@
 #include "net/base/gpus.hpp"
 
-#include "config/base/error.hpp"
+#include "net/base/cuda_calls.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <map>
@@ -40,35 +41,6 @@ static_assert(offsetof(cudaDeviceProp, uuid)
               && cudaDevAttrComputeCapabilityMajor == gpu_generation
               && cudaMemcpyDefault == gpu_copy_by_address);
 #endif
-
-void gpu_check(const CudaRuntime& cuda, int result, const char* what) {
-  if (result == 0)
-    return;
-  cuda.clear_error(); // or the thread's next kernel launch reports it
-  throw FailureError{{.code = Errc::io,
-                      .who = "gpu",
-                      .what = what,
-                      .cause = cuda.error_text(result)}};
-}
-
-/// Makes a device current for the calling thread while it exists.
-class GpuGuard {
-public:
-  GpuGuard(const CudaRuntime& cuda, int device) : cuda_(cuda) {
-    cuda.get_device(&before_);
-    if (device >= 0 && device != before_)
-      cuda.set_device(device);
-  }
-  ~GpuGuard() {
-    cuda_.set_device(before_);
-  }
-  GpuGuard(const GpuGuard&) = delete;
-  GpuGuard& operator=(const GpuGuard&) = delete;
-
-private:
-  const CudaRuntime& cuda_;
-  int before_ = 0;
-};
 
 /// The device that each block was taken on: another thread may free it.
 class GpuBlocks {
@@ -185,7 +157,7 @@ void* take_gpu_memory(const CudaRuntime& cuda, const GpuAllocator& allocator,
     gpu_fail_full(cuda, size_bytes, device);
   gpu_blocks().add(data, size_bytes, device);
   try {
-    gpu_check(cuda, cuda.set_bytes(data, 0, size_bytes, nullptr),
+    gpu_check(cuda, cuda.copies.set_bytes(data, 0, size_bytes, nullptr),
               "a block could not be zeroed");
   } catch (...) {
     give_gpu_memory(allocator, data);
@@ -203,14 +175,44 @@ void give_gpu_memory(const GpuAllocator& allocator, void* data) {
 
 namespace {
 
+/// Longest stride of cudaMemcpy2D (cudaDevAttrMaxPitch).
+constexpr std::uint64_t gpu_longest_stride = 0x7fffffff;
+constexpr auto gpu_copy_failed = "numbers could not be copied";
+
+/// Copies bytes in the order of the current device's default stream.
+void gpu_start_copy(const CudaRuntime& cuda, const void* from, void* to,
+                    std::size_t size_bytes) {
+  gpu_check(
+    cuda,
+    cuda.copies.copy_bytes(to, from, size_bytes, gpu_copy_by_address, nullptr),
+    gpu_copy_failed);
+}
+
+void gpu_start_copy(const CudaRuntime& cuda, const std::byte* from,
+                    std::byte* to, const ByteRuns& runs) {
+  from += runs.source_offset;
+  to += runs.target_offset;
+  if (runs.runs > 1
+      && std::max(runs.source_stride, runs.target_stride)
+           <= gpu_longest_stride) {
+    gpu_check(cuda,
+              cuda.copies.copy_rows(to, runs.target_stride, from,
+                                    runs.source_stride, runs.bytes, runs.runs,
+                                    gpu_copy_by_address, nullptr),
+              gpu_copy_failed);
+    return;
+  }
+  for (std::uint64_t i = 0; i < runs.runs; ++i)
+    gpu_start_copy(cuda,
+                   static_cast<const void*>(from + i * runs.source_stride),
+                   to + i * runs.target_stride, runs.bytes);
+}
+
 void gpu_copy(const CudaRuntime& cuda, const void* from, void* to,
               std::size_t size_bytes, int device) {
   const GpuGuard guard(cuda, device);
-  constexpr auto failed = "numbers could not be copied";
-  gpu_check(cuda,
-            cuda.copy_bytes(to, from, size_bytes, gpu_copy_by_address, nullptr),
-            failed);
-  gpu_check(cuda, cuda.wait_stream(nullptr), failed);
+  gpu_start_copy(cuda, from, to, size_bytes);
+  gpu_check(cuda, cuda.wait_stream(nullptr), gpu_copy_failed);
 }
 
 } // namespace
@@ -226,12 +228,19 @@ void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
 }
 
 void copy_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
-                     std::size_t size_bytes) {
-  gpu_copy(cuda, from, to, size_bytes, gpu_blocks().device_of(to));
+                     std::span<const ByteRuns> runs) {
+  int device = gpu_blocks().device_of(to);
+  if (device < 0)
+    device = gpu_blocks().device_of(from);
+  const GpuGuard guard(cuda, device);
+  for (const ByteRuns& part : runs)
+    gpu_start_copy(cuda, static_cast<const std::byte*>(from),
+                   static_cast<std::byte*>(to), part);
+  gpu_check(cuda, cuda.wait_stream(nullptr), gpu_copy_failed);
 }
 
-bool is_gpu_memory(const void* data) {
-  return gpu_blocks().device_of(data) >= 0;
+int gpu_of_memory(const void* data) {
+  return gpu_blocks().device_of(data);
 }
 
 } // namespace troupe::net

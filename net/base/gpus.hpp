@@ -6,10 +6,12 @@
 // (models/gpu/gpu_memory.hpp), and only kernels and copies use its addresses.
 #pragma once
 
+#include "config/base/byte_runs.hpp"
 #include "net/base/cuda_runtime.hpp"
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,10 +52,12 @@ void read_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
                      std::size_t size_bytes);
 void write_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
                       std::size_t size_bytes);
-/// Copies between blocks of one device, likewise.
+/// Copies runs between blocks of any GPUs, of this or another process, and host
+/// memory, after the kernels of the target's device, or of the source's if the
+/// target is the host's, that are under way; returns when it is done.
 void copy_gpu_memory(const CudaRuntime& cuda, const void* from, void* to,
-                     std::size_t size_bytes);
-/// Returns whether the address is in a block that was taken here.
-bool is_gpu_memory(const void* data);
+                     std::span<const ByteRuns> runs);
+/// Returns the GPU of the block that has the address; -1: none was taken here.
+int gpu_of_memory(const void* data);
 
 } // namespace troupe::net

@@ -117,17 +117,33 @@ std::uint64_t PageBlock::resident_bytes() const {
 }
 
 std::optional<MemoryHandle> PageBlock::place() const {
-  if (descriptor_ < 0)
+  MemoryHandle place{.process = static_cast<std::uint64_t>(::getpid()),
+                     .descriptor = 0,
+                     .size_bytes = size_bytes_,
+                     .name = name_,
+                     .device = std::nullopt};
+  if (descriptor_ >= 0) {
+    place.descriptor = static_cast<std::uint64_t>(descriptor_);
+    return place;
+  }
+  if (data_ == nullptr || memory_ == nullptr || memory_->peers == nullptr)
     return std::nullopt;
-  return MemoryHandle{.process = static_cast<std::uint64_t>(::getpid()),
-                      .descriptor = static_cast<std::uint64_t>(descriptor_),
-                      .size_bytes = size_bytes_,
-                      .name = name_};
+  place.device = memory_->peers->share(data_);
+  return place.device ? std::optional(place) : std::nullopt;
 }
 
-std::optional<MappedHandle> MappedHandle::open(const MemoryHandle& place) {
+std::optional<MappedHandle> MappedHandle::open(const MemoryHandle& place,
+                                               const BlockMemory* device) {
   if (place.name.back() != '\0' || place.size_bytes == 0)
     return std::nullopt;
+  if (place.device) {
+    const void* data = device != nullptr && device->peers != nullptr
+                         ? device->peers->map(*place.device)
+                         : nullptr;
+    if (data == nullptr)
+      return std::nullopt;
+    return MappedHandle{static_cast<const std::byte*>(data), place, device};
+  }
   const auto path
     = fmt::format("/proc/{}/fd/{}", place.process, place.descriptor);
   // the number may be another container's, and the file a pipe, which blocks
@@ -142,17 +158,21 @@ std::optional<MappedHandle> MappedHandle::open(const MemoryHandle& place) {
   ::close(descriptor);
   if (data == MAP_FAILED)
     return std::nullopt;
-  return MappedHandle{static_cast<const std::byte*>(data), place.size_bytes};
+  return MappedHandle{static_cast<const std::byte*>(data), place, nullptr};
 }
 
 MappedHandle::~MappedHandle() {
-  if (data_ != nullptr)
+  if (data_ != nullptr && device_ != nullptr)
+    device_->peers->unmap(data_, *place_);
+  else if (data_ != nullptr)
     ::munmap(const_cast<std::byte*>(data_), size_bytes_);
 }
 
 MappedHandle::MappedHandle(MappedHandle&& other) noexcept
   : data_(std::exchange(other.data_, nullptr)),
-    size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    size_bytes_(std::exchange(other.size_bytes_, 0)),
+    device_(other.device_),
+    place_(other.place_) {}
 
 PageBlock& PageBlock::operator=(PageBlock&& other) noexcept {
   std::swap(data_, other.data_);

@@ -13,13 +13,15 @@
 
 namespace troupe::net {
 
-/// Location of a shared block for another process: /proc/PID/fd/DESCRIPTOR, if
-/// that is the file of this name. Plain bytes, so that peers can pull it.
+/// Location of a shared block for another process: in a device's memory, or in
+/// /proc/PID/fd/DESCRIPTOR, if that is the file of this name. Plain bytes, so
+/// that peers can pull it.
 struct MemoryHandle {
   std::uint64_t process = 0;
   std::uint64_t descriptor = 0;
   std::uint64_t size_bytes = 0;
-  std::array<char, 40> name = {}; ///< random, zero-terminated
+  std::array<char, 40> name = {};     ///< random, zero-terminated
+  std::optional<DeviceHandle> device; ///< nullopt: it is the system's
 };
 
 enum class PageSharing : std::uint8_t { none, by_descriptor };
@@ -31,7 +33,7 @@ public:
   /// shared; a block that is not shared requests huge pages, which are mapped
   /// and released many times faster. Throws std::bad_alloc.
   PageBlock(std::size_t size_bytes, PageSharing sharing);
-  /// Allocates device memory, which is never shared.
+  /// Allocates device memory, which is shared if the device can.
   PageBlock(std::size_t size_bytes, const BlockMemory& memory);
   ~PageBlock();
   PageBlock(PageBlock&& other) noexcept;
@@ -67,24 +69,30 @@ private:
 /// Another process's shared block, mapped for reading.
 class MappedHandle {
 public:
-  /// Maps a block; nullopt if that is impossible: another host or user, or the
-  /// process is gone.
-  static std::optional<MappedHandle> open(const MemoryHandle& place);
+  /// Maps a block of the system's memory, or of `device`'s; nullopt if that is
+  /// impossible: another host or user, or the process is gone.
+  static std::optional<MappedHandle> open(const MemoryHandle& place,
+                                          const BlockMemory* device = nullptr);
   ~MappedHandle();
   MappedHandle(MappedHandle&& other) noexcept;
   MappedHandle& operator=(MappedHandle&&) = delete;
 
-  std::span<const std::byte> bytes() const {
-    return {data_, size_bytes_};
+  BlockBytes block() const {
+    return {{data_, size_bytes_}, device_};
   }
 
 private:
-  MappedHandle(const std::byte* data, std::size_t size_bytes)
+  MappedHandle(const std::byte* data, const MemoryHandle& place,
+               const BlockMemory* device)
     : data_(data),
-      size_bytes_(size_bytes) {}
+      size_bytes_(place.size_bytes),
+      device_(device),
+      place_(place.device) {}
 
   const std::byte* data_;
   std::size_t size_bytes_;
+  const BlockMemory* device_; ///< null: system memory
+  std::optional<DeviceHandle> place_;
 };
 
 } // namespace troupe::net

@@ -71,7 +71,8 @@ struct Channel::Impl {
       message.block = PageBlock(); // frees the old one first
       message.block = PageBlock(size_bytes, *device.memory);
     }
-    device.memory->copy(data, message.data(), size_bytes);
+    const ByteRuns whole{.bytes = size_bytes};
+    device.memory->copy(data, message.data(), {&whole, 1});
     return message;
   }
 

@@ -28,17 +28,18 @@ std::optional<MemoryHandle> ask_place(DataPlane& plane, WorkerId worker,
 
 } // namespace
 
-std::span<const std::byte> PeerMemory::find(DataPlane& plane, WorkerId worker,
-                                            std::uint64_t id) {
+BlockBytes PeerMemory::find(DataPlane& plane, WorkerId worker, std::uint64_t id,
+                            const BlockMemory* device) {
   const std::lock_guard lock{mutex_};
   auto found = mapped_.find(id);
   if (found == mapped_.end()) {
     const auto place = ask_place(plane, worker, id);
-    found
-      = mapped_.emplace(id, place ? MappedHandle::open(*place) : std::nullopt)
-          .first;
+    found = mapped_
+              .emplace(id, place ? MappedHandle::open(*place, device)
+                                 : std::nullopt)
+              .first;
   }
-  return found->second ? found->second->bytes() : std::span<const std::byte>{};
+  return found->second ? found->second->block() : BlockBytes{};
 }
 
 } // namespace troupe::net

@@ -12,7 +12,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <span>
 
 namespace troupe::net {
 
@@ -25,12 +24,12 @@ constexpr std::uint64_t handle_id(std::uint64_t id) {
 
 class PeerMemory {
 public:
-  /// Returns the bytes that `worker` exports as `id`, or an empty span if they
-  /// must be pulled. Waits for the peer's reply on the first call. Thread-safe;
-  /// must not run on the data plane's thread. Throws FailureError if the peer
-  /// is lost.
-  std::span<const std::byte> find(DataPlane& plane, WorkerId worker,
-                                  std::uint64_t id);
+  /// Returns the bytes that `worker` exports as `id`, in the host's memory or
+  /// that of `device` (null: there is none), or none if they must be pulled.
+  /// Waits for the peer's reply on the first call. Thread-safe; must not run on
+  /// the data plane's thread. Throws FailureError if the peer is lost.
+  BlockBytes find(DataPlane& plane, WorkerId worker, std::uint64_t id,
+                  const BlockMemory* device = nullptr);
 
 private:
   std::mutex mutex_;

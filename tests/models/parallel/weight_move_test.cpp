@@ -3,10 +3,12 @@
 #include "models/kernels/ema_update.hpp"
 #include "models/parallel/weight_move.hpp"
 #include "net/base/memory_count.hpp"
+#include "net/base/page_block.hpp"
 #include "net/data_plane/data_plane.hpp"
 
 #include <gtest/gtest.h>
 
+#include "tests/support/net/far_pages.hpp"
 #include "tests/support/plans/toy_model.hpp"
 
 #include <algorithm>
@@ -221,6 +223,70 @@ TEST(WeightMove, SendsOneRequestPerSource) {
     move.run(bytes_of(plane));
     EXPECT_EQ(planes.here.counters().pulls - before, source.shards.size());
     EXPECT_EQ(plane, plane_of(model, shard, tensors));
+  }
+}
+
+/// A plane in the memory of a device.
+struct FarPlane {
+  explicit FarPlane(std::span<const float> numbers)
+    : block(numbers.size_bytes(), device()) {
+    device().write(numbers.data(), block.data(), numbers.size_bytes());
+  }
+  static const net::BlockMemory& device() {
+    return troupe::testing::FarPages::memory();
+  }
+  std::span<std::byte> bytes() const {
+    return {block.data(), block.size_bytes()};
+  }
+  std::vector<float> numbers() const {
+    std::vector<float> found(block.size_bytes() / sizeof(float));
+    device().read(block.data(), found.data(), block.size_bytes());
+    return found;
+  }
+
+  net::PageBlock block;
+};
+
+// Sources by turns on a device, on the host, and in another process.
+TEST(WeightMove, WritesTheMemoryOfADevice_I1) {
+  Random random(11);
+  const auto model = troupe::testing::toy_model(3, 7, /*tied=*/false);
+  for (int round = 0; round < 20; ++round) {
+    std::map<Rank, FarPlane> far;
+    std::map<Rank, std::vector<float>> near;
+    TwoPlanes planes;
+    const auto source = random_layout(model, random);
+    const auto target = random_layout(model, random);
+    const auto tensors = random_tensors(model, random);
+    for (const auto& shard : source.shards) {
+      auto& plane = near[shard.device] = plane_of(model, shard, tensors);
+      far.emplace(shard.device, plane);
+      planes.there.export_memory(1 + shard.device.value, plane.data(),
+                                 plane.size() * sizeof(float));
+    }
+    const auto find = [&](Rank from) {
+      PlaneSource found{.worker = WorkerId{1}, .id = 1 + from.value};
+      if (from.value % 3 == 0) {
+        found.bytes = far.at(from).bytes();
+        found.memory = &FarPlane::device();
+      } else if (from.value % 3 == 1) {
+        found.bytes = bytes_of(near.at(from));
+      }
+      return found;
+    };
+    const auto plan
+      = plans::move_plan(source, target, {.devices_per_node = 18});
+    for (const auto& shard : target.shards) {
+      WeightMove move(plans::transfers_to(plan, shard.device), find,
+                      planes.here);
+      const FarPlane plane(
+        std::vector<float>(shard.size_bytes / sizeof(float)));
+      move.run(FarPlane::device(), plane.bytes(), /*staging_bytes=*/100);
+      EXPECT_EQ(plane.numbers(), plane_of(model, shard, tensors));
+      std::vector<float> host(shard.size_bytes / sizeof(float));
+      move.run(bytes_of(host));
+      EXPECT_EQ(host, plane_of(model, shard, tensors));
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // (tests/support/cuda/fake_cudart.cpp): what is refused, which device a thread
 // uses, and what waits for kernels. No GPU is needed or used.
 #include "config/base/error.hpp"
+#include "net/base/gpu_handles.hpp"
 #include "net/base/gpus.hpp"
 #include "net/base/library_file.hpp"
 
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <span>
 #include <thread>
+#include <vector>
 
 namespace troupe::net {
 namespace {
@@ -25,6 +27,7 @@ struct FakeDriver {
   void (*kernel)(void* data) = nullptr;
   int (*faults)() = nullptr;
   int (*has_context)(int device) = nullptr;
+  int (*opened)() = nullptr;
   void (*begin)(int count_result) = nullptr;
 
   FakeDriver() {
@@ -32,6 +35,7 @@ struct FakeDriver {
     file.find("fake_cuda_kernel", kernel);
     file.find("fake_cuda_faults", faults);
     file.find("fake_cuda_has_context", has_context);
+    file.find("fake_cuda_opened", opened);
     file.find("fake_cuda_begin", begin);
   }
 };
@@ -151,7 +155,8 @@ TEST_F(Gpus, CopiesAreOfTheStreamOfTheBlocksDevice) {
   int value = 7;
   write_gpu_memory(cuda_, &value, block, sizeof value);
   on_device(1, [&] { driver_.kernel(other); });
-  copy_gpu_memory(cuda_, block, other, sizeof value);
+  const ByteRuns whole{.bytes = sizeof value};
+  copy_gpu_memory(cuda_, block, other, {&whole, 1});
   value = 0;
   read_gpu_memory(cuda_, other, &value, sizeof value);
   EXPECT_EQ(value, 7);
@@ -163,13 +168,62 @@ TEST_F(Gpus, CopiesAreOfTheStreamOfTheBlocksDevice) {
   give(other);
 }
 
+TEST_F(Gpus, RunsAreCopiedBetweenDevices) {
+  auto* source = static_cast<std::byte*>(take(fake_block));
+  std::byte* target = nullptr;
+  on_device(1, [&] { target = static_cast<std::byte*>(take(fake_block)); });
+  std::vector<std::byte> numbers(fake_block);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<std::byte>(i % 251);
+  write_gpu_memory(cuda_, numbers.data(), source, fake_block);
+  const std::vector<ByteRuns> runs
+    = {{.source_offset = 5, .target_offset = 1, .bytes = 3},
+       {.source_offset = 100,
+        .target_offset = 50,
+        .bytes = 7,
+        .runs = 9,
+        .source_stride = 30,
+        .target_stride = 8},
+       {.source_offset = 900, .target_offset = 200, .bytes = 2}};
+  copy_gpu_memory(cuda_, source, target, runs);
+  std::vector<std::byte> expected(fake_block), got(fake_block);
+  for (const ByteRuns& part : runs)
+    copy_runs(part, numbers.data(), expected.data());
+  read_gpu_memory(cuda_, target, got.data(), fake_block);
+  EXPECT_TRUE(got == expected);
+  copy_gpu_memory(cuda_, target, numbers.data(), runs); // to the host
+  EXPECT_EQ(numbers[1], got[5]);
+  give(source);
+  give(target);
+}
+
+TEST_F(Gpus, ABlockIsMappedWhereItsGpuIsSeen) {
+  std::byte* block = nullptr;
+  on_device(1, [&] { block = static_cast<std::byte*>(take(fake_block)); });
+  auto place = share_gpu_memory(cuda_, block + 4096);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->offset, 4096U) << "libtorch cuts blocks from large ones";
+  const void* mapped = map_gpu_memory(cuda_, *place);
+  EXPECT_EQ(mapped, block + 4096);
+  EXPECT_EQ(driver_.opened(), 1);
+  unmap_gpu_memory(cuda_, mapped, *place);
+  EXPECT_EQ(driver_.opened(), 0);
+  place->device = {7, 7, 7, 7};
+  EXPECT_EQ(map_gpu_memory(cuda_, *place), nullptr) << "another host's";
+  EXPECT_FALSE(share_gpu_memory(cuda_, this)) << "not of a GPU";
+  give(block);
+  place->device = find_gpus(cuda_).ids[1];
+  EXPECT_EQ(map_gpu_memory(cuda_, *place), nullptr) << "it is gone";
+  EXPECT_EQ(cuda_.clear_error(), 0) << "the next kernel launch would report it";
+}
+
 TEST_F(Gpus, AnAddressWithinABlockIsKnown) {
   auto* block = static_cast<std::byte*>(take(fake_block));
-  EXPECT_TRUE(is_gpu_memory(block + fake_block - 1));
-  EXPECT_FALSE(is_gpu_memory(block + fake_block));
-  EXPECT_FALSE(is_gpu_memory(this));
+  EXPECT_EQ(gpu_of_memory(block + fake_block - 1), 0);
+  EXPECT_EQ(gpu_of_memory(block + fake_block), -1);
+  EXPECT_EQ(gpu_of_memory(this), -1);
   give(block);
-  EXPECT_FALSE(is_gpu_memory(block));
+  EXPECT_EQ(gpu_of_memory(block), -1);
 }
 
 TEST(CudaRuntime, NamesWhatIsMissing) {

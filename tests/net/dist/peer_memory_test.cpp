@@ -6,15 +6,18 @@
 #include <gtest/gtest.h>
 
 #include "tests/net/dist/forked_peer.hpp"
+#include "tests/support/net/far_pages.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace troupe::net {
 namespace {
 
 using testing::ForkedPeer;
 using testing::Talk;
+using troupe::testing::FarPages;
 
 constexpr std::size_t kPlaneBytes = 4 << 20;
 constexpr std::uint64_t kShared = 1, kPrivate = 2, kMisnamed = 3;
@@ -51,7 +54,7 @@ TEST(PeerMemory, IsReadInPlaceAndRequestedOnce) {
   DataPlane plane(peer_options(0));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
   PeerMemory memory;
-  const auto bytes = memory.find(plane, WorkerId(1), kShared);
+  const auto bytes = memory.find(plane, WorkerId(1), kShared).bytes;
   ASSERT_EQ(bytes.size(), kPlaneBytes);
   const auto asked = plane.counters().pulls;
   for (int value = 1; value < 3; ++value) {
@@ -60,7 +63,8 @@ TEST(PeerMemory, IsReadInPlaceAndRequestedOnce) {
     EXPECT_EQ(std::ranges::count(bytes, std::byte(value)),
               std::ptrdiff_t{kPlaneBytes});
   }
-  EXPECT_EQ(memory.find(plane, WorkerId(1), kShared).data(), bytes.data());
+  EXPECT_EQ(memory.find(plane, WorkerId(1), kShared).bytes.data(),
+            bytes.data());
   EXPECT_EQ(plane.counters().pulls, asked);
   peer.talk().say('q');
 }
@@ -70,8 +74,44 @@ TEST(PeerMemory, UnmappableMemoryIsPulled) {
   DataPlane plane(peer_options(0));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
   PeerMemory memory;
-  EXPECT_TRUE(memory.find(plane, WorkerId(1), kPrivate).empty());
-  EXPECT_TRUE(memory.find(plane, WorkerId(1), kMisnamed).empty());
+  EXPECT_TRUE(memory.find(plane, WorkerId(1), kPrivate).bytes.empty());
+  EXPECT_TRUE(memory.find(plane, WorkerId(1), kMisnamed).bytes.empty());
+  peer.talk().say('q');
+}
+
+/// Exports a block of a device with its handle.
+void publish_of_device(const Talk& talk) {
+  const BlockMemory& device = FarPages::memory();
+  const PageBlock other(100,
+                        device); // the block is not the first of its region
+  const PageBlock block(kPlaneBytes, device);
+  const std::vector<char> numbers(kPlaneBytes, 'n');
+  device.write(numbers.data(), block.data(), kPlaneBytes);
+  const auto place = block.place();
+  DataPlane plane(peer_options(1));
+  plane.export_memory(kShared, {block.data(), kPlaneBytes, &device});
+  plane.export_memory(handle_id(kShared), &*place, sizeof(*place));
+  talk.say(plane.port());
+  talk.hear<char>();
+}
+
+TEST(PeerMemory, OfADeviceIsReadInPlaceByItsDevice) {
+  ForkedPeer peer(publish_of_device);
+  DataPlane plane(peer_options(0));
+  plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
+  EXPECT_TRUE(PeerMemory{}.find(plane, WorkerId(1), kShared).bytes.empty())
+    << "this process has no such device";
+  const BlockMemory& device = FarPages::memory();
+  PeerMemory memory;
+  const auto found = memory.find(plane, WorkerId(1), kShared, &device);
+  ASSERT_EQ(found.bytes.size(), kPlaneBytes);
+  EXPECT_EQ(found.memory, &device);
+  const PageBlock target(kPlaneBytes, device);
+  const ByteRuns whole{.bytes = kPlaneBytes};
+  device.copy(found.bytes.data(), target.data(), {&whole, 1});
+  std::vector<char> got(kPlaneBytes);
+  device.read(target.data(), got.data(), kPlaneBytes);
+  EXPECT_EQ(std::ranges::count(got, 'n'), std::ptrdiff_t{kPlaneBytes});
   peer.talk().say('q');
 }
 

@@ -32,7 +32,16 @@ struct State {
   std::set<int> contexts;
   int faults = 0;
   int count_result = 0;
+  int opened = 0; ///< memory of "other" processes
 };
+
+/// A block of this process, in a driver's place.
+struct IpcHandle {
+  void* base;
+  int device;
+  char rest[52];
+};
+static_assert(sizeof(IpcHandle) == 64);
 
 std::mutex mutex;
 State state;
@@ -146,6 +155,56 @@ int cudaMemcpyAsync(void* to, const void* from, std::size_t size_bytes, int,
   std::memcpy(to, from, size_bytes);
   return 0;
 }
+int cudaMemcpy2DAsync(void* to, std::size_t to_stride, const void* from,
+                      std::size_t from_stride, std::size_t row_bytes,
+                      std::size_t rows, int kind, void* stream) {
+  if (row_bytes > to_stride || row_bytes > from_stride)
+    return said(invalid_value);
+  for (std::size_t i = 0; i < rows; ++i)
+    cudaMemcpyAsync(static_cast<char*>(to) + i * to_stride,
+                    static_cast<const char*>(from) + i * from_stride, row_bytes,
+                    kind, stream);
+  return 0;
+}
+int cudaIpcGetMemHandle(IpcHandle* handle, void* base) {
+  const std::lock_guard lock(mutex);
+  if (!state.blocks.contains(base))
+    return said(invalid_value);
+  *handle = {base, state.blocks[base].device, {}};
+  return 0;
+}
+int cudaIpcOpenMemHandle(void** base, IpcHandle handle, unsigned) {
+  const std::lock_guard lock(mutex);
+  if (handle.device != current || !state.blocks.contains(handle.base))
+    return said(invalid_value);
+  *base = handle.base;
+  ++state.opened;
+  return 0;
+}
+int cudaIpcCloseMemHandle(void* base) {
+  const std::lock_guard lock(mutex);
+  if (!state.blocks.contains(base))
+    return said(invalid_value);
+  --state.opened;
+  return 0;
+}
+int fake_address_range(void** base, std::size_t* size_bytes, void* data) {
+  const std::lock_guard lock(mutex);
+  auto after = state.blocks.upper_bound(data);
+  if (after == state.blocks.begin())
+    return invalid_value;
+  const auto& [begin, block] = *--after;
+  *base = begin;
+  *size_bytes = block.size_bytes;
+  return 0;
+}
+int cudaGetDriverEntryPointByVersion(const char* name, void** found, unsigned,
+                                     unsigned long long, int*) {
+  *found = std::strcmp(name, "cuMemGetAddressRange") == 0
+             ? reinterpret_cast<void*>(fake_address_range)
+             : nullptr;
+  return 0;
+}
 int cudaStreamSynchronize(void*) {
   const std::lock_guard lock(mutex);
   use_device();
@@ -174,6 +233,10 @@ int fake_cuda_faults() {
 int fake_cuda_has_context(int device) {
   const std::lock_guard lock(mutex);
   return static_cast<int>(state.contexts.contains(device));
+}
+int fake_cuda_opened() {
+  const std::lock_guard lock(mutex);
+  return state.opened;
 }
 /// Begins anew, with a driver that answers the first question with
 /// `count_result`.

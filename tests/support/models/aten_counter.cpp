@@ -230,8 +230,9 @@ const net::BlockMemory& counted_memory() {
       if (counting.counts != nullptr)
         ++counting.counts->uploads;
     },
-    [](const void* from, void* to, std::size_t size_bytes) {
-      std::memmove(to, from, size_bytes);
+    [](const void* from, void* to, std::span<const ByteRuns> runs) {
+      for (const ByteRuns& part : runs)
+        copy_runs(part, from, to);
     },
     [](const void* data) { return data != nullptr; }};
   return memory;

@@ -52,8 +52,11 @@ void late_write(const void* from, void* to, std::size_t size_bytes) {
   DeferredBackend::instance().write(from, to, size_bytes);
 }
 
-void late_copy(const void* from, void* to, std::size_t size_bytes) {
-  late_read(from, to, size_bytes); // both are within reach
+void late_copy(const void* from, void* to, std::span<const ByteRuns> runs) {
+  DeferredBackend::instance().wait();
+  const FarMemory::Reach reach(deferred_memory());
+  for (const ByteRuns& part : runs)
+    copy_runs(part, from, to);
 }
 
 bool late_owns(const void* data) {

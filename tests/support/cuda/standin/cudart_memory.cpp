@@ -195,6 +195,17 @@ cudaError_t cudaMemset(void* data, int value, size_t size_bytes) {
   return cudaMemsetAsync(data, value, size_bytes, cudaStreamLegacy);
 }
 
+/// The driver's function, which programs find by cudaGetDriverEntryPoint.
+int cuMemGetAddressRange(const void** base, size_t* size_bytes,
+                         const void* data) {
+  const Lock lock(mutex());
+  const Block* block = memory().find(data);
+  if (block == nullptr)
+    return said(cudaErrorInvalidValue);
+  *base = memory().start_of(data);
+  *size_bytes = block->size_bytes;
+  return 0;
+}
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* made, void* data) {
   const Lock lock(mutex());
   const Block* block = memory().find(data);
