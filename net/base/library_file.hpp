@@ -23,7 +23,7 @@ public:
       return;
     function = reinterpret_cast<Function*>(::dlsym(file_, name));
     if (function == nullptr && why_not_.empty())
-      why_not_ = std::string("no function ") + name;
+      why_not_.append("no function ").append(name);
   }
   /// Returns the first thing that was missing; empty: nothing.
   const std::string& why_not() const {

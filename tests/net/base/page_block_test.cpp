@@ -48,10 +48,10 @@ TEST(PageBlock, ASharedBlockIsMappedByItsHandleAndSeesEveryChange) {
   ASSERT_TRUE(block.place());
   const auto mapped = MappedHandle::open(*block.place());
   ASSERT_TRUE(mapped);
-  ASSERT_EQ(mapped->bytes().size(), kBlockBytes);
+  ASSERT_EQ(mapped->block().bytes.size(), kBlockBytes);
   std::memset(block.data(), 5, kBlockBytes);
-  EXPECT_EQ(mapped->bytes()[kBlockBytes / 2], std::byte{5});
-  EXPECT_NE(mapped->bytes().data(), block.data());
+  EXPECT_EQ(mapped->block().bytes[kBlockBytes / 2], std::byte{5});
+  EXPECT_NE(mapped->block().bytes.data(), block.data());
 }
 
 /// Returns the kernel's flags of the mapping that holds `address` (the line
