@@ -66,7 +66,7 @@ public:
   std::uint64_t foreign_bytes(WorkerId self) const;
 
 private:
-  /// What one source gives.
+  /// Bytes of one source.
   struct Part {
     const PlaneSource* source;
     std::vector<ByteRuns> runs;

@@ -1,6 +1,6 @@
-// What every call of CUDA's runtime needs around it: a check of its result and
-// a current device. An unread error would be reported by the thread's next
-// kernel launch.
+// The check of a result and the current device that every call of CUDA's
+// runtime needs around it. An unread error would be reported by the thread's
+// next kernel launch.
 #pragma once
 
 #include "config/base/error.hpp"

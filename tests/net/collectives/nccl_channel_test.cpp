@@ -30,7 +30,10 @@ public:
       [](void*) {},
       copy,
       copy,
-      copy,
+      [](const void* from, void* to, std::span<const ByteRuns> runs) {
+        for (const ByteRuns& part : runs)
+          copy_runs(part, from, to);
+      },
       [](const void* data) { return instance().has(data); }};
     return pages;
   }

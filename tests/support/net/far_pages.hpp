@@ -56,7 +56,7 @@ private:
     std::byte* far = nullptr;
     std::byte* near = nullptr;
   };
-  /// What a handle holds.
+  /// Content of a handle.
   struct Place {
     int process = 0;
     int file = -1;
