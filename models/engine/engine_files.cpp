@@ -71,7 +71,7 @@ std::shared_ptr<const FrozenWeights> Engine::whole_frozen() const {
   if (strategy.tp == 1 && strategy.pp == 1)
     return impl_->frozen;
   const auto whole = std::make_shared<FrozenWeights>(
-    impl_->part.whole, Strategy{}, Coordinate{}, nullptr);
+    impl_->part.whole, Strategy{}, Coordinate{}, nullptr, DType::f32);
   whole->load(impl_->spec.folder);
   return whole;
 }

@@ -40,9 +40,10 @@ void draw_box(const plans::Box& box, std::int64_t cols, std::uint64_t seed,
 
 FrozenWeights::FrozenWeights(const ModelShape& shape, const Strategy& strategy,
                              const Coordinate& where,
-                             const net::BlockMemory* memory)
+                             const net::BlockMemory* memory, DType products)
   : part(frozen_shape(shape), strategy, where),
-    parameters(part, /*trainable=*/false, memory, net::PageSharing::none) {}
+    parameters(part, /*trainable=*/false, memory, net::PageSharing::none,
+               products) {}
 
 void FrozenWeights::load(const std::filesystem::path& folder) {
   bool missing_head = false;

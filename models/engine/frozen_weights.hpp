@@ -10,9 +10,11 @@
 namespace troupe::models {
 
 struct FrozenWeights {
-  /// Allocates the part of the model without its adapters.
+  /// Allocates the part of the model without its adapters. `products` is the
+  /// type in which products read weights.
   FrozenWeights(const ModelShape& shape, const Strategy& strategy,
-                const Coordinate& where, const net::BlockMemory* memory);
+                const Coordinate& where, const net::BlockMemory* memory,
+                DType products);
   /// Reads the weights of a model's folder. Throws ConfigError naming file and
   /// tensor. A missing scalar head is left zero.
   void load(const std::filesystem::path& folder);

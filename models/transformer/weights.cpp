@@ -17,6 +17,18 @@ at::Tensor weight_view(const Parameters& parameters, Plane plane,
                    : parameters.view(static_cast<std::size_t>(index), plane);
 }
 
+// Returns `count` adjacent parameters, as products read them, or their
+// gradients.
+at::Tensor product_view(const Parameters& parameters, Plane plane,
+                        const std::string& name, std::size_t count = 1) {
+  const std::int64_t found = parameters.find(name);
+  if (found < 0)
+    return {};
+  const auto index = static_cast<std::size_t>(found);
+  return plane == Plane::weight ? parameters.product_view(index, count)
+                                : parameters.fused_view(index, count, plane);
+}
+
 // Looks up parameters by name: those of a model in one plane, or of a model
 // with adapters, whose frozen parameters have the plane of weights only.
 struct WeightLookup {
@@ -35,6 +47,17 @@ struct WeightLookup {
                  "the model has no parameter " + name);
     return found;
   }
+  // Returns a matrix that products read, or its gradient.
+  at::Tensor optional_product(const std::string& name) const {
+    return parameters == nullptr ? at::Tensor{}
+                                 : product_view(*parameters, plane, name);
+  }
+  at::Tensor product(const std::string& name) const {
+    at::Tensor found = optional_product(name);
+    TROUPE_CHECK(found.defined() || parameters == nullptr,
+                 "the model has no parameter " + name);
+    return found;
+  }
   // Returns a parameter that is trained beside adapters too.
   at::Tensor head(const std::string& name) const {
     if (adapters != nullptr)
@@ -46,8 +69,8 @@ struct WeightLookup {
   Adapter adapter(const std::string& matrix) const {
     if (adapters == nullptr)
       return {};
-    return {weight_view(*adapters, adapter_plane, lora_a_name(matrix)),
-            weight_view(*adapters, adapter_plane, lora_b_name(matrix))};
+    return {product_view(*adapters, adapter_plane, lora_a_name(matrix)),
+            product_view(*adapters, adapter_plane, lora_b_name(matrix))};
   }
   // Returns the norm of that name; undefined if there is none.
   Norm norm(const std::string& name) const {
@@ -57,25 +80,23 @@ struct WeightLookup {
     return {required(name + ".weight"), optional(name + ".bias")};
   }
   at::Tensor neighbours(const std::string& first, std::size_t count) const {
-    if (parameters == nullptr)
-      return {};
-    const std::int64_t index = parameters->find(first);
-    return parameters->fused_view(static_cast<std::size_t>(index), count,
-                                  plane);
+    return parameters == nullptr
+             ? at::Tensor{}
+             : product_view(*parameters, plane, first, count);
   }
 };
 
 void attention_weights(const WeightLookup& look, const std::string& at,
                        LayerWeights& w) {
-  w.q = look.required(at + "q_proj.weight");
-  w.k = look.required(at + "k_proj.weight");
-  w.v = look.required(at + "v_proj.weight");
+  w.q = look.product(at + "q_proj.weight");
+  w.k = look.product(at + "k_proj.weight");
+  w.v = look.product(at + "v_proj.weight");
   w.q_bias = look.optional(at + "q_proj.bias");
   w.k_bias = look.optional(at + "k_proj.bias");
   w.v_bias = look.optional(at + "v_proj.bias");
   if (!w.q_bias.defined())
     w.qkv = look.neighbours(at + "q_proj.weight", 3);
-  w.o = look.required(at + "o_proj.weight");
+  w.o = look.product(at + "o_proj.weight");
   w.o_bias = look.optional(at + "o_proj.bias");
   w.qk_norms.q = look.optional(at + "q_norm.weight");
   w.qk_norms.k = look.optional(at + "k_norm.weight");
@@ -83,13 +104,13 @@ void attention_weights(const WeightLookup& look, const std::string& at,
 
 void mlp_weights(const WeightLookup& look, const std::string& at,
                  LayerWeights& w) {
-  w.gate = look.optional(at + "gate_proj.weight");
-  w.up = look.required(at + "up_proj.weight");
+  w.gate = look.optional_product(at + "gate_proj.weight");
+  w.up = look.product(at + "up_proj.weight");
   w.gate_bias = look.optional(at + "gate_proj.bias");
   w.up_bias = look.optional(at + "up_proj.bias");
   if (w.gate.defined() && !w.gate_bias.defined())
     w.gate_up = look.neighbours(at + "gate_proj.weight", 2);
-  w.down = look.required(at + "down_proj.weight");
+  w.down = look.product(at + "down_proj.weight");
   w.down_bias = look.optional(at + "down_proj.bias");
 }
 
@@ -103,10 +124,10 @@ MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
   for (std::int64_t e = 0; e < here; ++e) {
     const std::string expert
       = at + "experts." + std::to_string(moe.first_expert + e) + ".";
-    moe.experts.push_back({look.required(expert + "gate_proj.weight"),
-                           look.required(expert + "up_proj.weight"),
+    moe.experts.push_back({look.product(expert + "gate_proj.weight"),
+                           look.product(expert + "up_proj.weight"),
                            look.neighbours(expert + "gate_proj.weight", 2),
-                           look.required(expert + "down_proj.weight")});
+                           look.product(expert + "down_proj.weight")});
   }
   return moe;
 }
@@ -187,7 +208,7 @@ Weights looked_up(const LocalModel& part, const WeightLookup& look) {
   Weights w;
   w.first_token = part.first_token;
   if (part.first_stage()) {
-    w.embedding = look.required("model.embed_tokens.weight");
+    w.embedding = look.product("model.embed_tokens.weight");
     w.positions = look.optional("model.embed_positions.weight");
   }
   for (std::int64_t i = 0; i < shape.num_layers; ++i)
@@ -199,8 +220,8 @@ Weights looked_up(const LocalModel& part, const WeightLookup& look) {
   if (shape.scalar_head)
     w.head = look.head("score.weight");
   else
-    w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
-                                                 : "lm_head.weight");
+    w.head = look.product(shape.tied_embeddings ? "model.embed_tokens.weight"
+                                                : "lm_head.weight");
   return w;
 }
 

@@ -2,7 +2,8 @@
 // weights or gradients. Features of a family are parameters that exist.
 //
 // H hidden, V vocabulary, P positions, A heads, G key-value heads, D head dim,
-// I intermediate. All fp32, contiguous.
+// I intermediate. Contiguous; fp32, but for weights of products where these
+// are stored in bf16 (models/parallel/rounded_weights.hpp).
 #pragma once
 
 #include "config/base/dtype.hpp"
