@@ -98,9 +98,10 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
 Weights Engine::Impl::views(Plane plane) const {
   if (!frozen)
     return weights_of(part, parameters, plane);
-  Weights found = weights_of(
-    frozen->part, plane == Plane::weight ? &frozen->parameters : nullptr,
-    parameters, plane);
+  FrozenParameters of_base;
+  if (plane == Plane::weight)
+    of_base = frozen->planes();
+  Weights found = weights_of(frozen->part, of_base, parameters, plane);
   found.adapter_scale = static_cast<float>(part.whole.lora.scale());
   return found;
 }
@@ -119,6 +120,12 @@ void Engine::Impl::refresh_rounded() {
   parameters.refresh_rounded(backend);
   if (frozen)
     frozen->parameters.refresh_rounded(backend);
+}
+
+void Engine::Impl::drop_masters() {
+  backend.enter();
+  frozen->drop_masters(backend);
+  views_moved();
 }
 
 TypedPtr Engine::Impl::run_forward(const PackedTokens& batch,

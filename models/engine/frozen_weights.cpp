@@ -4,9 +4,13 @@
 #include "models/hf/hf_folder.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/hf/stored_parameters.hpp"
+#include "models/kernels/backend.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
+#include <utility>
 
 namespace troupe::models {
 
@@ -50,10 +54,32 @@ void FrozenWeights::load(const std::filesystem::path& folder) {
   const StoredWeights stored
     = open_model_weights(folder, part.whole, &missing_head);
   refuse_unknown_tensors(stored, part.parameters);
+  fp32.reset();
+  parameters.expect(Plane::weight);
   const auto plane = parameters.overwrite(Plane::weight);
   read_held_boxes(stored, part.parameters, part.held, plane.floats());
   plane.put_back();
   parameters.changed();
+}
+
+void FrozenWeights::drop_masters(Backend& backend) {
+  if (!parameters.has_rounded() || !has_masters())
+    return;
+  parameters.refresh_rounded(backend);
+  std::vector<ParameterShape> kept;
+  std::ranges::copy_if(part.local_parameters, std::back_inserter(kept),
+                       std::not_fn(read_by_products));
+  fp32.emplace(std::move(kept), /*trainable=*/false, backend.memory());
+  const float* from = std::as_const(parameters).plane(Plane::weight).data();
+  float* to = fp32->plane(Plane::weight).data();
+  for (std::size_t i = 0; i < fp32->shapes().size(); ++i) {
+    const ParameterShape& shape = fp32->shapes()[i];
+    const auto index = static_cast<std::size_t>(parameters.find(shape.name));
+    backend.copy(from + parameters.offset(index), to + fp32->offset(i),
+                 shape.num_elements());
+  }
+  backend.wait();
+  parameters.drop_masters();
 }
 
 void start_adapters(const LocalModel& part, std::uint64_t seed,

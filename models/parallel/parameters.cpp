@@ -195,6 +195,14 @@ void Parameters::drop(Plane plane) {
   leave_device(memory, Where::nowhere);
 }
 
+void Parameters::drop_masters() {
+  TROUPE_CHECK(rounded_.exist() && rounded_.is_current() && !has_windows(),
+               "nothing would be left of the weights");
+  RoundedWeights kept = std::exchange(rounded_, {});
+  drop(Plane::weight);
+  rounded_ = std::move(kept);
+}
+
 void Parameters::expect(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   memory.host_is_current = false;
@@ -221,6 +229,7 @@ std::uint64_t Parameters::device_bytes() const {
 
 net::HostRead Parameters::read(Plane plane) const {
   const PlaneMemory& memory = memory_of(plane);
+  TROUPE_CHECK(memory.where != Where::nowhere, "a dropped plane has no values");
   const bool of_device = memory.where != Where::host;
   return {of_device ? memory_ : nullptr, newest(plane).data(),
           static_cast<std::size_t>(memory.size) * sizeof(float)};
@@ -293,6 +302,10 @@ std::span<float> Parameters::plane(Plane plane) {
   const PlaneMemory& memory = memory_of(plane);
   return {reinterpret_cast<float*>(memory.device.data()),
           static_cast<std::size_t>(memory.size)};
+}
+
+bool Parameters::has_rounded() const {
+  return rounded_.exist();
 }
 
 void Parameters::refresh_rounded(Backend& backend) {

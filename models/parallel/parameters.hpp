@@ -97,8 +97,8 @@ public:
   at::Tensor product_view(std::size_t index, std::size_t count = 1) const;
   /// Returns the whole plane, padding included, 64-byte aligned.
   std::span<const float> plane(Plane plane) const;
-  /// Returns the same to change.
-  std::span<float> plane(Plane plane);
+  std::span<float> plane(Plane plane); ///< to change
+  bool has_rounded() const;
   /// Rounds the weights if they may have changed since the last time. With z3,
   /// what is gathered is rounded instead.
   void refresh_rounded(Backend& backend);
@@ -110,8 +110,7 @@ public:
   /// Returns the newest values, from the device or from where they are
   /// offloaded, for the host to read; kernels must have run.
   net::HostRead read(Plane plane) const;
-  /// Returns the newest values likewise, for the host to change.
-  net::HostWrite change(Plane plane);
+  net::HostWrite change(Plane plane); ///< for the host to change
   /// Returns the plane of the device for the host to overwrite.
   net::HostWrite overwrite(Plane plane);
   /// Returns what kernels see: the plane itself, or with z3, for weights and
@@ -133,6 +132,8 @@ public:
   void reload(Plane plane);
   /// Frees the device memory; the values are lost.
   void drop(Plane plane);
+  /// Drops the weights, but keeps what is rounded, which is up to date.
+  void drop_masters();
   /// Prepares a dropped or offloaded plane for being overwritten as a whole.
   void expect(Plane plane);
   /// Returns the plane as others may read it, in a shared block if the system

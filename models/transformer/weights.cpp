@@ -10,23 +10,17 @@ namespace troupe::models {
 
 namespace {
 
+// Returns `count` adjacent parameters from `name` on; undefined if there are
+// none.
 at::Tensor weight_view(const Parameters& parameters, Plane plane,
-                       const std::string& name) {
-  const std::int64_t index = parameters.find(name);
-  return index < 0 ? at::Tensor{}
-                   : parameters.view(static_cast<std::size_t>(index), plane);
-}
-
-// Returns `count` adjacent parameters, as products read them, or their
-// gradients.
-at::Tensor product_view(const Parameters& parameters, Plane plane,
-                        const std::string& name, std::size_t count = 1) {
+                       const std::string& name, std::size_t count = 1) {
   const std::int64_t found = parameters.find(name);
   if (found < 0)
     return {};
   const auto index = static_cast<std::size_t>(found);
-  return plane == Plane::weight ? parameters.product_view(index, count)
-                                : parameters.fused_view(index, count, plane);
+  return plane == Plane::weight && read_by_products(parameters.shapes()[index])
+           ? parameters.product_view(index, count)
+           : parameters.fused_view(index, count, plane);
 }
 
 // Looks up parameters by name: those of a model in one plane, or of a model
@@ -36,24 +30,17 @@ struct WeightLookup {
   Plane plane;
   const Parameters* adapters = nullptr;
   Plane adapter_plane = Plane::weight;
+  const Parameters* fp32 = nullptr; // has what products do not read
 
   at::Tensor optional(const std::string& name) const {
-    return parameters == nullptr ? at::Tensor{}
-                                 : weight_view(*parameters, plane, name);
+    if (parameters == nullptr)
+      return {};
+    if (fp32 != nullptr && fp32->find(name) >= 0)
+      return weight_view(*fp32, plane, name);
+    return weight_view(*parameters, plane, name);
   }
   at::Tensor required(const std::string& name) const {
     at::Tensor found = optional(name);
-    TROUPE_CHECK(found.defined() || parameters == nullptr,
-                 "the model has no parameter " + name);
-    return found;
-  }
-  // Returns a matrix that products read, or its gradient.
-  at::Tensor optional_product(const std::string& name) const {
-    return parameters == nullptr ? at::Tensor{}
-                                 : product_view(*parameters, plane, name);
-  }
-  at::Tensor product(const std::string& name) const {
-    at::Tensor found = optional_product(name);
     TROUPE_CHECK(found.defined() || parameters == nullptr,
                  "the model has no parameter " + name);
     return found;
@@ -69,8 +56,8 @@ struct WeightLookup {
   Adapter adapter(const std::string& matrix) const {
     if (adapters == nullptr)
       return {};
-    return {product_view(*adapters, adapter_plane, lora_a_name(matrix)),
-            product_view(*adapters, adapter_plane, lora_b_name(matrix))};
+    return {weight_view(*adapters, adapter_plane, lora_a_name(matrix)),
+            weight_view(*adapters, adapter_plane, lora_b_name(matrix))};
   }
   // Returns the norm of that name; undefined if there is none.
   Norm norm(const std::string& name) const {
@@ -82,21 +69,21 @@ struct WeightLookup {
   at::Tensor neighbours(const std::string& first, std::size_t count) const {
     return parameters == nullptr
              ? at::Tensor{}
-             : product_view(*parameters, plane, first, count);
+             : weight_view(*parameters, plane, first, count);
   }
 };
 
 void attention_weights(const WeightLookup& look, const std::string& at,
                        LayerWeights& w) {
-  w.q = look.product(at + "q_proj.weight");
-  w.k = look.product(at + "k_proj.weight");
-  w.v = look.product(at + "v_proj.weight");
+  w.q = look.required(at + "q_proj.weight");
+  w.k = look.required(at + "k_proj.weight");
+  w.v = look.required(at + "v_proj.weight");
   w.q_bias = look.optional(at + "q_proj.bias");
   w.k_bias = look.optional(at + "k_proj.bias");
   w.v_bias = look.optional(at + "v_proj.bias");
   if (!w.q_bias.defined())
     w.qkv = look.neighbours(at + "q_proj.weight", 3);
-  w.o = look.product(at + "o_proj.weight");
+  w.o = look.required(at + "o_proj.weight");
   w.o_bias = look.optional(at + "o_proj.bias");
   w.qk_norms.q = look.optional(at + "q_norm.weight");
   w.qk_norms.k = look.optional(at + "k_norm.weight");
@@ -104,13 +91,13 @@ void attention_weights(const WeightLookup& look, const std::string& at,
 
 void mlp_weights(const WeightLookup& look, const std::string& at,
                  LayerWeights& w) {
-  w.gate = look.optional_product(at + "gate_proj.weight");
-  w.up = look.product(at + "up_proj.weight");
+  w.gate = look.optional(at + "gate_proj.weight");
+  w.up = look.required(at + "up_proj.weight");
   w.gate_bias = look.optional(at + "gate_proj.bias");
   w.up_bias = look.optional(at + "up_proj.bias");
   if (w.gate.defined() && !w.gate_bias.defined())
     w.gate_up = look.neighbours(at + "gate_proj.weight", 2);
-  w.down = look.product(at + "down_proj.weight");
+  w.down = look.required(at + "down_proj.weight");
   w.down_bias = look.optional(at + "down_proj.bias");
 }
 
@@ -124,10 +111,10 @@ MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
   for (std::int64_t e = 0; e < here; ++e) {
     const std::string expert
       = at + "experts." + std::to_string(moe.first_expert + e) + ".";
-    moe.experts.push_back({look.product(expert + "gate_proj.weight"),
-                           look.product(expert + "up_proj.weight"),
+    moe.experts.push_back({look.required(expert + "gate_proj.weight"),
+                           look.required(expert + "up_proj.weight"),
                            look.neighbours(expert + "gate_proj.weight", 2),
-                           look.product(expert + "down_proj.weight")});
+                           look.required(expert + "down_proj.weight")});
   }
   return moe;
 }
@@ -187,6 +174,12 @@ float* data_or_null(const at::Tensor& tensor) {
 
 } // namespace
 
+bool read_by_products(const ParameterShape& parameter) {
+  return !parameter.vector && parameter.name != "score.weight"
+         && parameter.name != "model.embed_positions.weight"
+         && !parameter.name.ends_with(".router.weight");
+}
+
 NormWeights Norm::weights() const {
   return {data_or_null(weight), data_or_null(bias)};
 }
@@ -208,7 +201,7 @@ Weights looked_up(const LocalModel& part, const WeightLookup& look) {
   Weights w;
   w.first_token = part.first_token;
   if (part.first_stage()) {
-    w.embedding = look.product("model.embed_tokens.weight");
+    w.embedding = look.required("model.embed_tokens.weight");
     w.positions = look.optional("model.embed_positions.weight");
   }
   for (std::int64_t i = 0; i < shape.num_layers; ++i)
@@ -220,8 +213,8 @@ Weights looked_up(const LocalModel& part, const WeightLookup& look) {
   if (shape.scalar_head)
     w.head = look.head("score.weight");
   else
-    w.head = look.product(shape.tied_embeddings ? "model.embed_tokens.weight"
-                                                : "lm_head.weight");
+    w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
+                                                 : "lm_head.weight");
   return w;
 }
 
@@ -232,9 +225,10 @@ Weights weights_of(const LocalModel& part, const Parameters& parameters,
   return looked_up(part, {&parameters, plane});
 }
 
-Weights weights_of(const LocalModel& base, const Parameters* frozen,
+Weights weights_of(const LocalModel& base, const FrozenParameters& frozen,
                    const Parameters& trained, Plane plane) {
-  return looked_up(base, {frozen, Plane::weight, &trained, plane});
+  return looked_up(base,
+                   {frozen.all, Plane::weight, &trained, plane, frozen.fp32});
 }
 
 } // namespace troupe::models
