@@ -67,12 +67,14 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
     backend(engine_backend(spec)),
     part(engine_shape(spec), spec.strategy, spec.where),
     frozen(part.whole.lora.exists() ? std::make_shared<FrozenWeights>(
-             part.whole, spec.strategy, spec.where, backend.memory())
+             part.whole, spec.strategy, spec.where, backend.memory(),
+             backend.storage(spec.dtype))
                                     : nullptr),
     shape(stack().local),
     parameters(part, spec.trainable, backend.memory(),
                spec.publishes ? net::PageSharing::by_descriptor
-                              : net::PageSharing::none),
+                              : net::PageSharing::none,
+               backend.storage(spec.dtype)),
     weights(views(Plane::weight)),
     rope(shape, backend),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
@@ -96,9 +98,10 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
 Weights Engine::Impl::views(Plane plane) const {
   if (!frozen)
     return weights_of(part, parameters, plane);
-  Weights found = weights_of(
-    frozen->part, plane == Plane::weight ? &frozen->parameters : nullptr,
-    parameters, plane);
+  FrozenParameters of_base;
+  if (plane == Plane::weight)
+    of_base = frozen->planes();
+  Weights found = weights_of(frozen->part, of_base, parameters, plane);
   found.adapter_scale = static_cast<float>(part.whole.lora.scale());
   return found;
 }
@@ -113,9 +116,22 @@ void Engine::Impl::views_moved() {
     grads = views(Plane::grad);
 }
 
+void Engine::Impl::refresh_rounded() {
+  parameters.refresh_rounded(backend);
+  if (frozen)
+    frozen->parameters.refresh_rounded(backend);
+}
+
+void Engine::Impl::drop_masters() {
+  backend.enter();
+  frozen->drop_masters(backend);
+  views_moved();
+}
+
 TypedPtr Engine::Impl::run_forward(const PackedTokens& batch,
                                    const RunContext& context, Workspace& memory,
                                    Saved* saved) {
+  refresh_rounded();
   const auto last = std::ranges::max_element(batch.positions_T);
   rope.grow(last == batch.positions_T.end() ? 0 : *last + 1);
   return forward(model, batch, context, memory, saved);
@@ -211,6 +227,8 @@ Parameters& Engine::parameters() {
 }
 
 const Transformer& Engine::transformer() const {
+  impl_->backend.enter();
+  impl_->refresh_rounded();
   return impl_->model;
 }
 

@@ -61,17 +61,19 @@ std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
 } // namespace
 
 void Engine::load_frozen() {
-  if (impl_->frozen)
-    impl_->frozen->load(impl_->spec.folder);
+  if (!impl_->frozen)
+    return;
+  impl_->frozen->load(impl_->spec.folder);
+  impl_->drop_masters();
 }
 
 std::shared_ptr<const FrozenWeights> Engine::whole_frozen() const {
   TROUPE_CHECK(impl_->frozen, "a model without adapters has no frozen weights");
   const auto& strategy = impl_->part.strategy;
-  if (strategy.tp == 1 && strategy.pp == 1)
+  if (strategy.tp == 1 && strategy.pp == 1 && impl_->frozen->has_masters())
     return impl_->frozen;
   const auto whole = std::make_shared<FrozenWeights>(
-    impl_->part.whole, Strategy{}, Coordinate{}, nullptr);
+    impl_->part.whole, Strategy{}, Coordinate{}, nullptr, DType::f32);
   whole->load(impl_->spec.folder);
   return whole;
 }
@@ -79,12 +81,12 @@ std::shared_ptr<const FrozenWeights> Engine::whole_frozen() const {
 void Engine::load_weights() {
   const LocalModel& part = impl_->part;
   if (impl_->frozen) {
-    load_frozen();
+    impl_->frozen->load(impl_->spec.folder);
     if (impl_->spec.adapters.folder.empty())
       start_adapters(part, impl_->spec.seed, *impl_->frozen, impl_->parameters);
     else
       load_adapters(impl_->spec.adapters.folder, part, impl_->parameters);
-    return;
+    return impl_->drop_masters();
   }
   bool missing_head = false;
   const StoredWeights stored

@@ -12,7 +12,7 @@ namespace {
 /// Generates the responses of one call.
 class Answering {
 public:
-  Answering(const Engine::Impl& engine, const RunContext& context)
+  Answering(Engine::Impl& engine, const RunContext& context)
     : gathered_(gathered(engine, context)),
       generator_(engine.shape,
                  gathered_ ? gathered_->weights() : engine.weights,
@@ -24,8 +24,9 @@ public:
 
 private:
   static std::unique_ptr<const GatheredWeights>
-  gathered(const Engine::Impl& engine, const RunContext& context) {
+  gathered(Engine::Impl& engine, const RunContext& context) {
     engine.backend.enter();
+    engine.refresh_rounded();
     if (!plans::cuts_weights(engine.spec.strategy))
       return nullptr;
     return std::make_unique<const GatheredWeights>(
@@ -74,7 +75,7 @@ void converse(std::span<const SpeakingEngine> speakers,
   std::vector<std::unique_ptr<Answering>> answering;
   std::vector<GenerateOptions> options;
   for (const auto& one : speakers) {
-    const auto& impl = *one.engine.impl_;
+    auto& impl = *one.engine.impl_;
     answering.push_back(std::make_unique<Answering>(impl, one.context));
     options.push_back(impl.resolved_options(one.options));
   }

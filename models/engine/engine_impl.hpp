@@ -46,6 +46,11 @@ struct Engine::Impl {
   Weights views(Plane plane) const;
   /// Renews the views after planes came back to the device.
   void views_moved();
+  /// Rounds weights that changed, where products read bf16. Every use begins
+  /// with it: run_forward, generation, transformer().
+  void refresh_rounded();
+  /// Drops masters of frozen weights that only products read.
+  void drop_masters();
   /// Returns the options with the model's end tokens if none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Returns the final hidden states of these sequences; checks lengths and

@@ -329,7 +329,7 @@ MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
   const MetricSums sums
     = TrainRun(*impl_, spec, rows, context, more ? &*more : nullptr).run();
   impl_->workspaces.reset();
-  weights_changed();
+  impl_->parameters.changed_by_optimizer();
   return counted_sums(impl_->part.where, context, sums);
 }
 

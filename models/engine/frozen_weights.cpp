@@ -4,9 +4,13 @@
 #include "models/hf/hf_folder.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/hf/stored_parameters.hpp"
+#include "models/kernels/backend.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
+#include <utility>
 
 namespace troupe::models {
 
@@ -40,19 +44,42 @@ void draw_box(const plans::Box& box, std::int64_t cols, std::uint64_t seed,
 
 FrozenWeights::FrozenWeights(const ModelShape& shape, const Strategy& strategy,
                              const Coordinate& where,
-                             const net::BlockMemory* memory)
+                             const net::BlockMemory* memory, DType products)
   : part(frozen_shape(shape), strategy, where),
-    parameters(part, /*trainable=*/false, memory, net::PageSharing::none) {}
+    parameters(part, /*trainable=*/false, memory, net::PageSharing::none,
+               products) {}
 
 void FrozenWeights::load(const std::filesystem::path& folder) {
   bool missing_head = false;
   const StoredWeights stored
     = open_model_weights(folder, part.whole, &missing_head);
   refuse_unknown_tensors(stored, part.parameters);
+  fp32.reset();
+  parameters.expect(Plane::weight);
   const auto plane = parameters.overwrite(Plane::weight);
   read_held_boxes(stored, part.parameters, part.held, plane.floats());
   plane.put_back();
   parameters.changed();
+}
+
+void FrozenWeights::drop_masters(Backend& backend) {
+  if (!parameters.has_rounded() || !has_masters())
+    return;
+  parameters.refresh_rounded(backend);
+  std::vector<ParameterShape> kept;
+  std::ranges::copy_if(part.local_parameters, std::back_inserter(kept),
+                       std::not_fn(read_by_products));
+  fp32.emplace(std::move(kept), /*trainable=*/false, backend.memory());
+  const float* from = std::as_const(parameters).plane(Plane::weight).data();
+  float* to = fp32->plane(Plane::weight).data();
+  for (std::size_t i = 0; i < fp32->shapes().size(); ++i) {
+    const ParameterShape& shape = fp32->shapes()[i];
+    const auto index = static_cast<std::size_t>(parameters.find(shape.name));
+    backend.copy(from + parameters.offset(index), to + fp32->offset(i),
+                 shape.num_elements());
+  }
+  backend.wait();
+  parameters.drop_masters();
 }
 
 void start_adapters(const LocalModel& part, std::uint64_t seed,

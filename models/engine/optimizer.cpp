@@ -84,11 +84,12 @@ void AdamW::apply(double learning_rate, double scale, std::uint64_t step) {
   n.step = static_cast<float>(learning_rate / (1 - std::pow(beta1, t)));
   n.root = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)));
   n.eps = static_cast<float>(settings_.eps);
+  const auto [weights, rounded] = parameters_.updated_weights();
   backend_.adamw(n,
-                 {parameters_.plane(Plane::weight).data(),
-                  parameters_.plane(Plane::grad).data(),
+                 {weights, parameters_.plane(Plane::grad).data(),
                   parameters_.plane(Plane::m).data(),
-                  parameters_.plane(Plane::v).data()},
+                  parameters_.plane(Plane::v).data(),
+                  static_cast<std::uint16_t*>(rounded.data())},
                  pieces_);
 }
 
@@ -96,7 +97,7 @@ void AdamW::balance() {
   if (settings_.router_bias_rate == 0 || balanced_.empty())
     return;
   const auto rate = static_cast<float>(settings_.router_bias_rate);
-  float* const weights = parameters_.plane(Plane::weight).data();
+  const auto [weights, rounded] = parameters_.updated_weights();
   const float* const loads = parameters_.plane(Plane::grad).data();
   for (const OptimizerRun& run : balanced_) {
     const std::int64_t count = run.end - run.begin;
@@ -106,6 +107,8 @@ void AdamW::balance() {
       if (load.floats()[i] != 0)
         weight.floats()[i] -= load.floats()[i] > 0 ? rate : -rate;
     weight.put_back();
+    if (rounded)
+      backend_.copy(weights + run.begin, rounded + run.begin, count);
   }
 }
 

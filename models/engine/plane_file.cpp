@@ -103,7 +103,7 @@ std::uint64_t write_planes(int file, std::uint64_t id,
 }
 
 std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
-                                           const Parameters& parameters) {
+                                           Parameters& parameters) {
   PlaneFileHeader header;
   header.magic = 0;
   const auto wanted = header_of(id, parameters);

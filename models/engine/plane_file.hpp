@@ -33,7 +33,7 @@ std::uint64_t write_planes(int file, std::uint64_t id,
 /// Reads the planes of snapshot `id` back; nothing if the file is not that
 /// snapshot or its planes have other sizes.
 std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
-                                           const Parameters& parameters);
+                                           Parameters& parameters);
 
 /// Returns the bytes of the file that begins with `start`; nothing if that is
 /// not snapshot `id`.

@@ -111,10 +111,11 @@ void AtenBackend::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
                         std::span<const OptimizerRun> runs) {
   if (options_.own_kernels) {
     const AtenRuns on_device(runs, device_);
+    const std::int64_t bytes = run_bytes(runs);
     return gpu::run_kernel(
-      device_, gpu::AdamwStep{numbers, planes, nullptr, on_device.data()},
+      device_, gpu::AdamwStep{numbers, planes, on_device.data()},
       gpu::AdamwStep::blocks(static_cast<std::int64_t>(runs.size())),
-      {"adamw", 7 * run_bytes(runs)});
+      {"adamw", 7 * bytes + (planes.rounded == nullptr ? 0 : bytes / 2)});
   }
   for (const OptimizerRun& run : aten_pieces(aten_joined(runs))) {
     const std::int64_t count = run.end - run.begin;
@@ -127,6 +128,9 @@ void AtenBackend::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
     if (run.decay)
       p.mul_(numbers.keep);
     p.sub_(numbers.step * m / (v.sqrt() * numbers.root + numbers.eps));
+    if (planes.rounded != nullptr)
+      copy(planes.weight + run.begin,
+           TypedPtr{planes.rounded + run.begin, DType::bf16}, count);
   }
 }
 

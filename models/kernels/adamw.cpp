@@ -1,5 +1,6 @@
 #include "models/kernels/adamw.hpp"
 
+#include "config/base/error.hpp"
 #include "models/kernels/host_simd.hpp"
 #include "models/kernels/threads.hpp"
 
@@ -73,6 +74,7 @@ double sum_of_squares(const float* grad, std::span<const OptimizerRun> runs) {
 
 void adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
            std::span<const OptimizerRun> runs) {
+  TROUPE_CHECK(planes.rounded == nullptr, "the CPU's weights are fp32");
   parallel_for(0, static_cast<std::int64_t>(runs.size()), 1,
                [&](std::int64_t begin, std::int64_t end) {
                  AdamNumbers mine = numbers;

@@ -36,6 +36,9 @@ struct AdamPlanes {
   const float* grad = nullptr;
   float* m = nullptr;
   float* v = nullptr;
+  /// Weights in bf16, a second output; null: none. Backends that store fp32
+  /// only have none.
+  std::uint16_t* rounded = nullptr;
 };
 
 /// Returns the sum of squares over the counted runs of a gradient plane. Short

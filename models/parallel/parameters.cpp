@@ -34,7 +34,7 @@ PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes) {
 }
 
 Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
-                       const net::BlockMemory* memory)
+                       const net::BlockMemory* memory, DType products)
   : shapes_(std::move(shapes)),
     trainable_(trainable),
     memory_(memory) {
@@ -43,10 +43,12 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
   offsets_ = std::move(padded.offsets);
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
     allocate(static_cast<Plane>(p), padded.size);
+  rounded_ = RoundedWeights(padded.size, products, memory_);
 }
 
 Parameters::Parameters(const LocalModel& part, bool trainable,
-                       const net::BlockMemory* memory, net::PageSharing sharing)
+                       const net::BlockMemory* memory, net::PageSharing sharing,
+                       DType products)
   : shapes_(part.local_parameters),
     trainable_(trainable),
     memory_(memory),
@@ -63,6 +65,9 @@ Parameters::Parameters(const LocalModel& part, bool trainable,
     if (windows && !moment)
       windows_[p].allocate(part.windows.size, memory_);
   }
+  rounded_ = RoundedWeights(has_windows() ? windows_[0].size
+                                          : memory_of(Plane::weight).size,
+                            products, memory_);
 }
 
 /// Moves and checkpoints read all planes but gradients, from other processes
@@ -85,7 +90,9 @@ void Parameters::PlaneMemory::move_to(Where there) {
   charge.set(there == Where::device ? size_bytes() : 0);
 }
 
-void Parameters::leave_device(PlaneMemory& memory, Where there) const {
+void Parameters::leave_device(PlaneMemory& memory, Where there) {
+  if (&memory == planes_ && !has_windows())
+    rounded_.leave_device();
   if (memory_ != nullptr)
     memory.device = {};
   else
@@ -93,10 +100,12 @@ void Parameters::leave_device(PlaneMemory& memory, Where there) const {
   memory.move_to(there);
 }
 
-void Parameters::return_to_device(PlaneMemory& memory) const {
+void Parameters::return_to_device(PlaneMemory& memory) {
   if (memory.device.data() == nullptr)
     memory.device = net::PageBlock(memory.size_bytes(), *memory_);
   memory.move_to(Where::device);
+  if (&memory == planes_)
+    rounded_.return_to_device();
 }
 
 void Parameters::Window::allocate(std::int64_t count,
@@ -128,6 +137,15 @@ Parameters::PlaneMemory& Parameters::memory_of(Plane plane) {
   return const_cast<PlaneMemory&>(std::as_const(*this).memory_of(plane));
 }
 
+void Parameters::make_stale(Plane plane) {
+  if (plane == Plane::weight)
+    rounded_.make_stale();
+}
+
+bool Parameters::has_windows() const {
+  return windows_[0].size > 0;
+}
+
 void Parameters::offload(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   if (memory.where != Where::device)
@@ -140,6 +158,11 @@ void Parameters::offload(Plane plane) {
 }
 
 void Parameters::changed() {
+  rounded_.make_stale();
+  changed_by_optimizer();
+}
+
+void Parameters::changed_by_optimizer() {
   for (PlaneMemory& memory : planes_)
     if (memory.where == Where::device)
       memory.host_is_current = false;
@@ -172,6 +195,14 @@ void Parameters::drop(Plane plane) {
   leave_device(memory, Where::nowhere);
 }
 
+void Parameters::drop_masters() {
+  TROUPE_CHECK(rounded_.exist() && rounded_.is_current() && !has_windows(),
+               "nothing would be left of the weights");
+  RoundedWeights kept = std::exchange(rounded_, {});
+  drop(Plane::weight);
+  rounded_ = std::move(kept);
+}
+
 void Parameters::expect(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   memory.host_is_current = false;
@@ -193,17 +224,19 @@ std::uint64_t Parameters::device_bytes() const {
   for (const PlaneMemory& memory : planes_)
     if (memory.exists && memory.where == Where::device)
       bytes += memory.size_bytes();
-  return bytes;
+  return has_windows() ? bytes : bytes + rounded_.num_bytes();
 }
 
 net::HostRead Parameters::read(Plane plane) const {
   const PlaneMemory& memory = memory_of(plane);
+  TROUPE_CHECK(memory.where != Where::nowhere, "a dropped plane has no values");
   const bool of_device = memory.where != Where::host;
   return {of_device ? memory_ : nullptr, newest(plane).data(),
           static_cast<std::size_t>(memory.size) * sizeof(float)};
 }
 
-net::HostWrite Parameters::change(Plane plane) const {
+net::HostWrite Parameters::change(Plane plane) {
+  make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
   const bool of_device = memory.where != Where::host;
   return {of_device ? memory_ : nullptr, newest(plane).data(),
@@ -211,7 +244,7 @@ net::HostWrite Parameters::change(Plane plane) const {
           net::OldContent::needed};
 }
 
-net::HostWrite Parameters::overwrite(Plane plane) const {
+net::HostWrite Parameters::overwrite(Plane plane) {
   const std::span<float> floats = this->plane(plane);
   return {memory_, floats.data(), floats.size_bytes(),
           net::OldContent::ignored};
@@ -221,8 +254,8 @@ at::Tensor Parameters::view(std::size_t index, Plane plane) const {
   return fused_view(index, 1, plane);
 }
 
-at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
-                                  Plane plane) const {
+std::vector<std::int64_t> Parameters::fused_sizes(std::size_t index,
+                                                  std::size_t count) const {
   const ParameterShape& first = shapes_[index];
   std::int64_t rows = 0;
   std::int64_t end = offsets_[index];
@@ -234,22 +267,74 @@ at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
     rows += shape.rows;
     end += shape.num_elements();
   }
-  float* data = window(plane).data() + offsets_[index];
   if (first.vector)
-    return at::from_blob(data, {rows}, at::kFloat);
-  return at::from_blob(data, {rows, first.cols}, at::kFloat);
+    return {rows};
+  return {rows, first.cols};
 }
 
-std::span<float> Parameters::plane(Plane plane) const {
+at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
+                                  Plane plane) const {
+  const auto sizes = fused_sizes(index, count);
+  if (sizes.empty())
+    return {};
+  return at::from_blob(seen(plane) + offsets_[index], sizes, at::kFloat);
+}
+
+at::Tensor Parameters::product_view(std::size_t index,
+                                    std::size_t count) const {
+  if (!rounded_.exist())
+    return fused_view(index, count, Plane::weight);
+  const auto sizes = fused_sizes(index, count);
+  if (sizes.empty())
+    return {};
+  return at::from_blob((rounded_.data() + offsets_[index]).data(), sizes,
+                       at::kBFloat16);
+}
+
+std::span<const float> Parameters::plane(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return {reinterpret_cast<const float*>(memory.device.data()),
+          static_cast<std::size_t>(memory.size)};
+}
+
+std::span<float> Parameters::plane(Plane plane) {
+  make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
   return {reinterpret_cast<float*>(memory.device.data()),
           static_cast<std::size_t>(memory.size)};
 }
 
-std::span<float> Parameters::window(Plane plane) const {
+bool Parameters::has_rounded() const {
+  return rounded_.exist();
+}
+
+void Parameters::refresh_rounded(Backend& backend) {
+  if (!has_windows())
+    rounded_.refresh(seen(Plane::weight), backend);
+}
+
+void Parameters::round_window(std::int64_t begin, std::int64_t count,
+                              Backend& backend) {
+  TROUPE_CHECK(has_windows(), "the weights have no window");
+  rounded_.round(seen(Plane::weight), begin, count, backend);
+}
+
+std::pair<float*, TypedPtr> Parameters::updated_weights() {
+  float* const weights
+    = reinterpret_cast<float*>(memory_of(Plane::weight).device.data());
+  return {weights, has_windows() ? TypedPtr{} : rounded_.data()};
+}
+
+float* Parameters::seen(Plane plane) const {
   const auto index = static_cast<std::size_t>(plane);
-  const bool own = index < std::size(windows_) && windows_[index].size > 0;
-  if (!own)
+  if (index < std::size(windows_) && windows_[index].size > 0)
+    return windows_[index].floats.data();
+  return reinterpret_cast<float*>(memory_of(plane).device.data());
+}
+
+std::span<float> Parameters::window(Plane plane) {
+  const auto index = static_cast<std::size_t>(plane);
+  if (index >= std::size(windows_) || windows_[index].size == 0)
     return this->plane(plane);
   const Window& window = windows_[index];
   return {window.floats.data(), static_cast<std::size_t>(window.size)};
@@ -261,7 +346,8 @@ std::uint64_t Parameters::num_bytes() const {
     elements += memory.size;
   for (const Window& window : windows_)
     elements += window.size;
-  return static_cast<std::uint64_t>(elements) * sizeof(float);
+  return static_cast<std::uint64_t>(elements) * sizeof(float)
+         + rounded_.num_bytes();
 }
 
 } // namespace troupe::models

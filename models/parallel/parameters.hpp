@@ -10,6 +10,9 @@
 // that the units pass through (plans/weights/gather_buffers.hpp,
 // models/sync/zero3_flow.hpp).
 //
+// Where products read bf16, there are rounded weights beside
+// (rounded_weights.hpp); every way to change weights makes these stale.
+//
 // A plane may leave its device: an offloaded plane is in host memory, where
 // others can read it; a dropped one is nowhere. On the CPU it returns to the
 // same address, on a GPU to any: views of it are then made anew.
@@ -17,6 +20,7 @@
 
 #include "config/model/model_shape.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "models/parallel/rounded_weights.hpp"
 #include "net/base/host_copy.hpp"
 #include "net/base/memory_count.hpp"
 #include "net/base/page_block.hpp"
@@ -29,6 +33,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace troupe::models {
@@ -53,14 +58,17 @@ PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes);
 class Parameters {
 public:
   /// Allocates planes filled with zeros. `trainable` also allocates grad, m and
-  /// v. A null `memory` means system memory.
+  /// v. A null `memory` means system memory. `products` is the type in which
+  /// products read weights (Backend::storage).
   Parameters(std::vector<ParameterShape> shapes, bool trainable,
-             const net::BlockMemory* memory = nullptr);
+             const net::BlockMemory* memory = nullptr,
+             DType products = DType::f32);
   /// Allocates the planes of one device of a strategy. Planes that nothing else
   /// reads should not be shared: private memory comes in large pages.
   Parameters(const LocalModel& part, bool trainable,
              const net::BlockMemory* memory = nullptr,
-             net::PageSharing sharing = net::PageSharing::by_descriptor);
+             net::PageSharing sharing = net::PageSharing::by_descriptor,
+             DType products = DType::f32);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -84,18 +92,30 @@ public:
   /// padding or other parameters are between them or their columns differ.
   at::Tensor fused_view(std::size_t index, std::size_t count,
                         Plane plane) const;
+  /// Returns weights likewise as products read them: rounded, if they are; up
+  /// to date after `refresh_rounded` or a gather.
+  at::Tensor product_view(std::size_t index, std::size_t count = 1) const;
   /// Returns the whole plane, padding included, 64-byte aligned.
-  std::span<float> plane(Plane plane) const;
+  std::span<const float> plane(Plane plane) const;
+  std::span<float> plane(Plane plane); ///< to change
+  bool has_rounded() const;
+  /// Rounds the weights if they may have changed since the last time. With z3,
+  /// what is gathered is rounded instead.
+  void refresh_rounded(Backend& backend);
+  /// Rounds a part of the window of weights (z3).
+  void round_window(std::int64_t begin, std::int64_t count, Backend& backend);
+  /// Returns the weights' plane and what is rounded (null: nothing, or with z3
+  /// the window) for a kernel that changes both alike.
+  std::pair<float*, TypedPtr> updated_weights();
   /// Returns the newest values, from the device or from where they are
   /// offloaded, for the host to read; kernels must have run.
   net::HostRead read(Plane plane) const;
-  /// Returns the newest values likewise, for the host to change.
-  net::HostWrite change(Plane plane) const;
+  net::HostWrite change(Plane plane); ///< for the host to change
   /// Returns the plane of the device for the host to overwrite.
-  net::HostWrite overwrite(Plane plane) const;
+  net::HostWrite overwrite(Plane plane);
   /// Returns what kernels see: the plane itself, or with z3, for weights and
   /// gradients, the buffer of the units.
-  std::span<float> window(Plane plane) const;
+  std::span<float> window(Plane plane);
   /// Returns the bytes of everything that is allocated here.
   std::uint64_t num_bytes() const;
 
@@ -105,11 +125,15 @@ public:
   void offload(Plane plane);
   /// Records that planes on the device were written.
   void changed();
+  /// Records the same of the optimizer, which keeps what is rounded equal.
+  void changed_by_optimizer();
   /// Copies an offloaded plane back; does nothing if it is on the device.
   /// Views of a plane that comes back are out of date if `moves_planes`.
   void reload(Plane plane);
   /// Frees the device memory; the values are lost.
   void drop(Plane plane);
+  /// Drops the weights, but keeps what is rounded, which is up to date.
+  void drop_masters();
   /// Prepares a dropped or offloaded plane for being overwritten as a whole.
   void expect(Plane plane);
   /// Returns the plane as others may read it, in a shared block if the system
@@ -120,7 +144,7 @@ public:
   const net::PageBlock& newest(Plane plane) const;
   /// Returns whether planes have another address after they were away.
   bool moves_planes() const {
-    return memory_ != nullptr;
+    return memory_ != nullptr || rounded_.exist();
   }
   /// Returns the memory of the device; null: it is the system's.
   const net::BlockMemory* memory() const {
@@ -153,9 +177,15 @@ private:
   };
   void allocate(Plane plane, std::int64_t count);
   void copy_to_host(PlaneMemory& memory) const;
-  void leave_device(PlaneMemory& memory, Where there) const;
-  void return_to_device(PlaneMemory& memory) const;
+  void leave_device(PlaneMemory& memory, Where there);
+  void return_to_device(PlaneMemory& memory);
   void index_names();
+  void make_stale(Plane plane);
+  bool has_windows() const;
+  float* seen(Plane plane) const; ///< by kernels
+  /// Returns sizes as of `fused_view`; empty: undefined.
+  std::vector<std::int64_t> fused_sizes(std::size_t index,
+                                        std::size_t count) const;
   const PlaneMemory& memory_of(Plane plane) const;
   PlaneMemory& memory_of(Plane plane);
 
@@ -167,7 +197,8 @@ private:
   const net::BlockMemory* memory_; ///< of the device; null: system memory
   net::PageSharing sharing_ = net::PageSharing::by_descriptor;
   PlaneMemory planes_[num_planes];
-  Window windows_[2]; ///< weight and grad; empty: the plane is its window
+  Window windows_[2];      ///< weight and grad; empty: the plane is its window
+  RoundedWeights rounded_; ///< of what kernels see
 };
 
 } // namespace troupe::models

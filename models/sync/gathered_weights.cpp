@@ -19,11 +19,12 @@ GatheredWeights::GatheredWeights(const LocalModel& part,
                                  const Parameters& parameters, DType operands,
                                  const Groups& groups, Backend& backend)
   : whole_(uncut(part), /*trainable=*/false, backend.memory(),
-           net::PageSharing::none),
+           net::PageSharing::none, backend.storage(operands)),
     weights_(weights_of(uncut(part), whole_, Plane::weight)) {
   weights_.operands = operands;
   gather_plane(part, backend, parameters.plane(Plane::weight).data(),
                whole_.plane(Plane::weight).data(), groups);
+  whole_.refresh_rounded(backend);
 }
 
 } // namespace troupe::models

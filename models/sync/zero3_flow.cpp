@@ -3,6 +3,7 @@
 #include "net/collectives/collectives.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
@@ -110,7 +111,7 @@ void Zero3Flow::await(std::size_t index) {
 }
 
 void Zero3Flow::gather_own(const Unit& unit) {
-  const float* held = parameters_.plane(Plane::weight).data();
+  const float* held = std::as_const(parameters_).plane(Plane::weight).data();
   float* window = parameters_.window(Plane::weight).data();
   for (const Piece& piece : unit.own)
     backend_.copy(held + piece.held, window + piece.window, piece.count);
@@ -119,6 +120,7 @@ void Zero3Flow::gather_own(const Unit& unit) {
   groups_.dp->all_gather(all + unit.window.run * groups_.dp->rank(), all,
                          static_cast<std::size_t>(unit.window.run), DType::f32,
                          "parameters");
+  parameters_.round_window(unit.window.begin, unit.window.size, backend_);
 }
 
 void Zero3Flow::open(std::size_t index) {

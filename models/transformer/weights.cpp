@@ -10,11 +10,17 @@ namespace troupe::models {
 
 namespace {
 
+// Returns `count` adjacent parameters from `name` on; undefined if there are
+// none.
 at::Tensor weight_view(const Parameters& parameters, Plane plane,
-                       const std::string& name) {
-  const std::int64_t index = parameters.find(name);
-  return index < 0 ? at::Tensor{}
-                   : parameters.view(static_cast<std::size_t>(index), plane);
+                       const std::string& name, std::size_t count = 1) {
+  const std::int64_t found = parameters.find(name);
+  if (found < 0)
+    return {};
+  const auto index = static_cast<std::size_t>(found);
+  return plane == Plane::weight && read_by_products(parameters.shapes()[index])
+           ? parameters.product_view(index, count)
+           : parameters.fused_view(index, count, plane);
 }
 
 // Looks up parameters by name: those of a model in one plane, or of a model
@@ -24,10 +30,14 @@ struct WeightLookup {
   Plane plane;
   const Parameters* adapters = nullptr;
   Plane adapter_plane = Plane::weight;
+  const Parameters* fp32 = nullptr; // has what products do not read
 
   at::Tensor optional(const std::string& name) const {
-    return parameters == nullptr ? at::Tensor{}
-                                 : weight_view(*parameters, plane, name);
+    if (parameters == nullptr)
+      return {};
+    if (fp32 != nullptr && fp32->find(name) >= 0)
+      return weight_view(*fp32, plane, name);
+    return weight_view(*parameters, plane, name);
   }
   at::Tensor required(const std::string& name) const {
     at::Tensor found = optional(name);
@@ -57,11 +67,9 @@ struct WeightLookup {
     return {required(name + ".weight"), optional(name + ".bias")};
   }
   at::Tensor neighbours(const std::string& first, std::size_t count) const {
-    if (parameters == nullptr)
-      return {};
-    const std::int64_t index = parameters->find(first);
-    return parameters->fused_view(static_cast<std::size_t>(index), count,
-                                  plane);
+    return parameters == nullptr
+             ? at::Tensor{}
+             : weight_view(*parameters, plane, first, count);
   }
 };
 
@@ -166,6 +174,12 @@ float* data_or_null(const at::Tensor& tensor) {
 
 } // namespace
 
+bool read_by_products(const ParameterShape& parameter) {
+  return !parameter.vector && parameter.name != "score.weight"
+         && parameter.name != "model.embed_positions.weight"
+         && !parameter.name.ends_with(".router.weight");
+}
+
 NormWeights Norm::weights() const {
   return {data_or_null(weight), data_or_null(bias)};
 }
@@ -211,9 +225,10 @@ Weights weights_of(const LocalModel& part, const Parameters& parameters,
   return looked_up(part, {&parameters, plane});
 }
 
-Weights weights_of(const LocalModel& base, const Parameters* frozen,
+Weights weights_of(const LocalModel& base, const FrozenParameters& frozen,
                    const Parameters& trained, Plane plane) {
-  return looked_up(base, {frozen, Plane::weight, &trained, plane});
+  return looked_up(base,
+                   {frozen.all, Plane::weight, &trained, plane, frozen.fp32});
 }
 
 } // namespace troupe::models

@@ -186,8 +186,8 @@ TEST_F(GpuKernels, TheOptimizerHasTheHostsBits) {
                      {memory.numbers<float>(9000, 1),
                       memory.numbers<float>(9000, 2),
                       memory.numbers<float>(9000, 3),
-                      memory.put(std::vector<float>(9000, 0.5F))},
-                     memory.zeros<Bf16>(9000),
+                      memory.put(std::vector<float>(9000, 0.5F)),
+                      memory.zeros<std::uint16_t>(9000)},
                      memory.put(runs)};
   });
   expect_the_hosts_bits(blocks, [&](KernelMemory& memory) {

@@ -1,12 +1,12 @@
 // AdamW's step over flat planes, with the contract of models/kernels/adamw.hpp.
-// If weights are stored in bf16, they are a second output: masters and moments
-// are fp32, and what training adds up is not rounded.
+// If products read bf16, rounded weights are a second output: masters and
+// moments are fp32, and what training adds up is not rounded.
 //
 // One block per run; the optimizer makes short runs of equal length.
 #pragma once
 
+#include "config/base/float16.hpp"
 #include "models/gpu/kernels/grid.hpp"
-#include "models/gpu/kernels/storage.hpp"
 #include "models/kernels/adamw.hpp"
 
 #include <cmath>
@@ -20,7 +20,6 @@ struct AdamwStep {
 
   AdamNumbers numbers;
   AdamPlanes planes;
-  Bf16* rounded = nullptr;            ///< weight plane in bf16; null: none
   const OptimizerRun* runs = nullptr; ///< in device memory
 
   static std::int64_t blocks(std::int64_t num_runs) {
@@ -41,8 +40,8 @@ struct AdamwStep {
         m[i] = m[i] + (1.0F - n.beta1) * (g - m[i]);
         v[i] = v[i] * n.beta2 + (1.0F - n.beta2) * g * g;
         p[i] = p[i] * keep - n.step * m[i] / (sqrtf(v[i]) * n.root + n.eps);
-        if (rounded != nullptr)
-          store(rounded + run.begin + i, p[i]);
+        if (planes.rounded != nullptr)
+          planes.rounded[run.begin + i] = f32_to_bf16(p[i]);
       }
     });
   }

@@ -61,6 +61,50 @@ TEST_F(Bf16, TrainsWithin2PercentOfFp32_I1) {
   }
 }
 
+// Where products read rounded weights, these are never those of before.
+TEST_F(Bf16, ComputesWithTheWeightsThatItSaves_I8) {
+  const net::Rows rows = random_sequences(8, small_shape().vocab_size, 20, 2);
+  const net::Rows prompts = random_prompts(small_shape().vocab_size);
+  GenerateOptions options;
+  options.max_new_tokens = 5;
+  TrainSpec train;
+  train.fn = "sft_loss";
+  train.mini_batches = {first_samples(4), first_samples(8)};
+  for (const char* strategy : {"d1", "t2", "p2", "d2z1", "d2z3"}) {
+    ParallelReplica trained(spec(DType::bf16), strategy);
+    const net::Rows before = trained.infer("logprobs", rows);
+    trained.train(train, rows);
+    Engine::Spec again = spec(DType::bf16);
+    again.folder = folder_ / strategy;
+    trained.run([&](Engine& engine, RunContext& context, std::uint32_t) {
+      engine.save_hf(again.folder, DType::f32, context.groups);
+    });
+    ParallelReplica loaded(again, strategy);
+    const net::Rows want = loaded.infer("logprobs", rows);
+    const auto expect_the_same = [&](const char* when) {
+      const net::Rows got = trained.infer("logprobs", rows);
+      EXPECT_THAT(got.at("logprobs").as<float>(),
+                  ::testing::ElementsAreArray(want.at("logprobs").as<float>()))
+        << strategy << " " << when;
+      EXPECT_THAT(
+        trained.generate(prompts, options).at("logprobs").as<float>(),
+        ::testing::ElementsAreArray(
+          loaded.generate(prompts, options).at("logprobs").as<float>()))
+        << strategy << " " << when;
+    };
+    EXPECT_THAT(before.at("logprobs").as<float>(),
+                ::testing::Not(::testing::ElementsAreArray(
+                  want.at("logprobs").as<float>())));
+    expect_the_same("after training");
+    trained.run([](Engine& engine, RunContext&, std::uint32_t) {
+      const std::vector<Plane> planes{Plane::weight};
+      engine.offload(planes);
+      engine.reload(planes);
+    });
+    expect_the_same("after offload");
+  }
+}
+
 TEST_F(Bf16, ScoresWhatItGenerates) {
   const net::Rows prompts = random_prompts(small_shape().vocab_size);
   GenerateOptions options;

@@ -6,6 +6,7 @@
 #include "models/engine/frozen_weights.hpp"
 #include "models/engine/optimizer.hpp"
 #include "models/generate/generate_options.hpp"
+#include "models/gpu/aten_backend.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/weights.hpp"
 
@@ -77,7 +78,7 @@ protected:
   double run(bool recompute) {
     const LocalModel base(frozen_shape(engine_->shape()), {}, {});
     const Weights grads
-      = weights_of(base, nullptr, engine_->parameters(), Plane::grad);
+      = weights_of(base, {}, engine_->parameters(), Plane::grad);
     return troupe::testing::GoldenLoss(folder_).run(*engine_, grads,
                                                     {.recompute = recompute});
   }
@@ -283,6 +284,46 @@ TEST_F(FrozenWeightsTest, AdaptersTrainLikeOnOneDevice_I1) {
     split.train(two, rows);
     expect_close(split.plane(Plane::weight), after, 5e-5, strategy);
   }
+}
+
+TEST_F(FrozenWeightsTest, InBf16HaveNoMastersAndComputeLikeTheModel) {
+  AtenBackend backend(at::kCPU, {.bf16_storage = DType::bf16});
+  Engine::Spec adapted = spec();
+  adapted.backend = &backend;
+  adapted.dtype = DType::bf16;
+  Engine::Spec plain = adapted;
+  plain.adapters = {};
+  Engine engine(adapted), base(plain);
+  base.load_weights();
+  const auto rows = troupe::testing::random_sequences(5, 75, 12, 3);
+  RunContext context;
+  const net::Rows want = base.infer("logprobs", rows, context, {});
+  for (const char* load : {"first", "second"}) {
+    engine.load_weights();
+    EXPECT_THAT(
+      engine.infer("logprobs", rows, context, {}).at("logprobs").as<float>(),
+      ::testing::ElementsAreArray(want.at("logprobs").as<float>()))
+      << load;
+  }
+  EXPECT_TRUE(engine.whole_frozen()->has_masters()) << "for servers and files";
+  Engine::Spec critic = spec(/*scalar_head=*/true);
+  critic.backend = &backend;
+  critic.dtype = DType::bf16;
+  EXPECT_NO_THROW(Engine(critic).load_weights()) << "its head is copied";
+}
+
+TEST_F(FrozenWeightsTest, InBf16TakeHalfTheMemoryOfFp32) {
+  AtenBackend backend(at::kCPU, {.bf16_storage = DType::bf16});
+  const Engine engine(spec());
+  FrozenWeights frozen(engine.shape(), {}, {}, nullptr, DType::bf16);
+  const std::uint64_t fp32_bytes
+    = frozen.parameters.plane(Plane::weight).size_bytes();
+  frozen.load(folder_ / "model");
+  EXPECT_EQ(frozen.parameters.device_bytes(), fp32_bytes + fp32_bytes / 2);
+  frozen.drop_masters(backend);
+  EXPECT_EQ(frozen.parameters.device_bytes(), fp32_bytes / 2);
+  EXPECT_LT(frozen.fp32->device_bytes(), fp32_bytes / 20) << "its norms";
+  EXPECT_THROW(frozen.parameters.read(Plane::weight), InvariantError);
 }
 
 TEST_F(FrozenWeightsTest, AScalarHeadIsTrainedBesideAdapters) {

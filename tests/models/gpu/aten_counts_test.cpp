@@ -203,10 +203,12 @@ struct Counted {
 
   explicit Counted(std::int64_t layers)
     : shape(counted_shape(layers)),
-      parameters(troupe::parameters(shape), true, &counted_memory()),
+      parameters(troupe::parameters(shape), true, &counted_memory(),
+                 DType::bf16),
       weights(weights_of(shape, parameters, Plane::weight)),
       grads(weights_of(shape, parameters, Plane::grad)) {
     weights.operands = DType::bf16;
+    parameters.refresh_rounded(backend);
   }
 };
 
