@@ -44,7 +44,7 @@ struct GenerateOptions {
   std::int64_t max_batch_tokens = RolloutSettings{}.max_batch_tokens;
   /// Responses in flight; memory may allow fewer.
   std::int64_t max_sequences = 64;
-  /// Limit of the KV cache; prompts wait until a slot is free. 0: the
+  /// Limit of the KV cache; prompts wait until there is room. 0: the
   /// generator's own limit.
   std::uint64_t kv_cache_bytes = 0;
   std::vector<std::int32_t> stop_ids; ///< end tokens; included in the response

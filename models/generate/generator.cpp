@@ -17,11 +17,11 @@ using internal::Rollout;
 using internal::Sequence;
 
 /// Returns the smallest number of all stages: those with fewer layers have room
-/// for more slots.
+/// for more pages.
 std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
   std::vector<std::int64_t> all(groups.stages(), mine);
   if (groups.pp != nullptr)
-    groups.pp->all_gather(&mine, all.data(), 1, DType::i64, "cache slots");
+    groups.pp->all_gather(&mine, all.data(), 1, DType::i64, "cache pages");
   return *std::ranges::min_element(all);
 }
 
@@ -111,11 +111,10 @@ struct Generator::Impl {
     return options.kv_cache_bytes > 0 ? options.kv_cache_bytes
                                       : limits.kv_cache_bytes;
   }
-  /// Makes as many slots as options and memory allow, at most `wanted`, on
-  /// every stage. Returns their number.
-  std::int64_t make_slots(const std::vector<Sequence>& sequences,
-                          std::size_t wanted, const GenerateOptions& options,
-                          const Groups& groups);
+  /// Makes room in the cache for as many of the sequences at once as options
+  /// and memory allow, at most `wanted`; the same on every stage.
+  void make_room(const std::vector<Sequence>& sequences, std::size_t wanted,
+                 const GenerateOptions& options, const Groups& groups);
   /// Packs the weights if they are new. Returns the generation of the
   /// sequences, of which `at_once` have slots if memory allows; null: there are
   /// none.
@@ -132,17 +131,16 @@ struct Generator::Impl {
   std::uint64_t fed_tokens = 0;
 };
 
-std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
-                                         std::size_t wanted,
-                                         const GenerateOptions& options,
-                                         const Groups& groups) {
+void Generator::Impl::make_room(const std::vector<Sequence>& sequences,
+                                std::size_t wanted,
+                                const GenerateOptions& options,
+                                const Groups& groups) {
   std::int64_t tokens = 1;
   for (const Sequence& s : sequences)
     if (!s.finished())
       tokens = std::max(tokens, s.limits.all);
-  const std::int64_t fitting = least_of_stages(
-    static_cast<std::int64_t>(cache_limit(options) / cache.slot_bytes(tokens)),
-    groups);
+  const std::int64_t fitting
+    = least_of_stages(cache.pages_in(cache_limit(options), tokens), groups);
   if (fitting == 0)
     internal::generation_failed(
       Errc::out_of_memory, "a sequence of " + std::to_string(tokens)
@@ -150,11 +148,11 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
                              + std::to_string(cache_limit(options))
                              + " bytes; try a larger rollout.kv_cache_gb, or "
                                "auto");
-  const std::int64_t slots
-    = std::min({static_cast<std::int64_t>(wanted), fitting,
-                std::max<std::int64_t>(1, options.max_sequences)});
-  cache.reset(slots, tokens);
-  return slots;
+  const std::int64_t at_once
+    = std::min(static_cast<std::int64_t>(wanted),
+               std::max<std::int64_t>(1, options.max_sequences));
+  cache.reset(cache_room(at_once, groups.stages(), fitting, tokens,
+                         cache.page_tokens_for(tokens)));
 }
 
 Generator::Generator(const ModelShape& shape, const Weights& weights,
@@ -181,12 +179,11 @@ Generator::Impl::begin(std::vector<Sequence>& sequences, std::size_t at_once,
   packed = true;
   if (sequences.empty())
     return nullptr;
-  const std::int64_t slots
-    = make_slots(sequences, at_once, options, context.groups);
+  make_room(sequences, at_once, options, context.groups);
   decoder.record_experts(options.record.experts);
   auto rollout = std::make_unique<Rollout>(decoder, cache, shape.vocab_size,
                                            options, context);
-  rollout->begin(sequences, slots, first, std::move(on_ended));
+  rollout->begin(sequences, first, std::move(on_ended));
   return rollout;
 }
 

@@ -1,6 +1,6 @@
-// Generation with continuous batching: prompts wait for a slot of the KV cache,
+// Generation with continuous batching: prompts wait for room in the KV cache,
 // every pass through the model mixes one token of each running response with as
-// many waiting prompt tokens as the budget allows, and the slot of a finished
+// many waiting prompt tokens as the budget allows, and the room of a finished
 // response goes to the next prompt. A sample's response depends only on its
 // prompt, its id and the options, not on the other samples in the batch (I2).
 #pragma once
@@ -25,7 +25,7 @@ class TurnQueue;
 struct Speaker;
 
 struct GeneratorLimits {
-  /// Most bytes of the KV cache; the number of slots follows from it.
+  /// Most bytes of the KV cache; the number of pages follows from it.
   std::uint64_t kv_cache_bytes = std::uint64_t{1} << 30;
 };
 
@@ -76,7 +76,8 @@ public:
                 const RunContext& context, TurnQueue* turns);
 
   /// Returns the tokens that went through this stage in the last run: each
-  /// prompt once, however many samples it has, and the responses.
+  /// prompt once, however many samples it has, and the responses; those of
+  /// preempted sequences again.
   std::uint64_t fed_tokens() const;
 
 private:

@@ -15,30 +15,6 @@ constexpr std::int64_t generator_parallel_logits = 1 << 15;
 /// of another generator, so that it meets no other offset).
 constexpr std::uint64_t draw_stride = 0xBF58476D1CE4E5B9;
 
-/// Returns true if an earlier sequence in the lane is about to prefill the same
-/// prompt.
-bool waits_for_prefix(const Lane& lane, const Sequence& s) {
-  if (s.fed > 0 || s.num_prompt == 1)
-    return false;
-  for (const Sequence* other : lane.active) {
-    if (other == &s)
-      return false;
-    if (other->group == s.group)
-      return true;
-  }
-  return false;
-}
-
-/// Returns the first kept sequence without a requested turn, else the last one:
-/// its turn is the farthest.
-Sequence* least_wanted(const Lane& lane) {
-  const auto is_asked_for = [&](const Sequence* s) {
-    return std::ranges::find(lane.waiting, s) != lane.waiting.end();
-  };
-  const auto idle = std::ranges::find_if_not(lane.kept, is_asked_for);
-  return idle == lane.kept.end() ? lane.kept.back() : *idle;
-}
-
 void take_tokens(Lane& lane, Sequence& s, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i, ++s.fed)
     lane.tokens.push_back({s.ids[static_cast<std::size_t>(s.fed)], s.slot,
@@ -65,12 +41,12 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     samplers_.emplace_back(options, vocab_size);
 }
 
-void Rollout::begin(std::vector<Sequence>& sequences, std::int64_t num_slots,
-                    FirstTurn first, OnEnded on_ended) {
+void Rollout::begin(std::vector<Sequence>& sequences, FirstTurn first,
+                    OnEnded on_ended) {
   on_ended_ = std::move(on_ended);
   talks_.sequences = &sequences;
   talks_.open = first == FirstTurn::when_asked;
-  deal(sequences, num_slots);
+  deal(sequences);
   count_experts();
 }
 
@@ -91,13 +67,12 @@ bool Rollout::finished() const {
   return std::ranges::all_of(lanes_, &Lane::finished);
 }
 
-/// Distributes slots and sequences to lanes, identically on every stage.
-void Rollout::deal(std::vector<Sequence>& sequences, std::int64_t num_slots) {
-  const auto slots = static_cast<std::size_t>(num_slots);
-  const auto count = std::min<std::size_t>(context_.groups.stages(), slots);
+/// Distributes sequences to lanes, identically on every stage.
+void Rollout::deal(std::vector<Sequence>& sequences) {
+  const auto count = static_cast<std::size_t>(cache_.room().pools);
   lanes_.resize(count);
   for (std::size_t i = 0; i < count; ++i)
-    lanes_[i].num_slots = slots / count + (i < slots % count ? 1 : 0);
+    lanes_[i].pool = static_cast<std::int64_t>(i);
   for (std::size_t i = 0; i < sequences.size(); ++i)
     if (talks_.open)
       talks_.index[sequences[i].sample] = i;
@@ -121,7 +96,7 @@ void Rollout::ask(Turn& turn) {
 
 /// Runs one pass of the lane through this stage.
 void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
-  admit(lane, on_ended);
+  lane.admit(cache_, on_ended);
   if (lane.active.empty())
     return;
   context_.check();
@@ -183,54 +158,6 @@ void Rollout::learn(Lane& lane, const OnEnded& on_ended) {
   take_drawn(lane, on_ended);
 }
 
-/// Assigns slots to the sequences that have waited longest.
-void Rollout::admit(Lane& lane, const OnEnded& on_ended) {
-  while (!lane.waiting.empty()
-         && (lane.active.size() < lane.num_slots
-             || lane.waiting.front()->finished())) {
-    Sequence* next = lane.waiting.front();
-    lane.waiting.pop_front();
-    if (next->finished()) { // no room for a response
-      on_ended(*next);
-      continue;
-    }
-    give_slot(lane, *next);
-    lane.active.push_back(next);
-  }
-  for (Sequence* s : lane.active)
-    if (s->fed == 0)
-      share_prefix(lane, *s);
-}
-
-/// Assigns its own slot, a free one, or that of the least wanted sequence.
-void Rollout::give_slot(Lane& lane, Sequence& s) {
-  if (std::erase(lane.kept, &s) > 0)
-    return;
-  if (lane.active.size() + lane.kept.size() == lane.num_slots) {
-    Sequence* evicted = least_wanted(lane);
-    std::erase(lane.kept, evicted);
-    cache_.free_slot(evicted->slot);
-    evicted->slot = -1;
-    evicted->fed = 0;
-  }
-  s.slot = cache_.take_slot();
-}
-
-/// Copies a prompt that another sequence already has in the cache, except for
-/// its last token, whose logits this sequence needs itself.
-void Rollout::share_prefix(const Lane& lane, Sequence& s) {
-  const std::int64_t shared = s.num_prompt - 1;
-  if (shared == 0)
-    return;
-  for (const auto* holders : {&lane.active, &lane.kept})
-    for (const Sequence* other : *holders)
-      if (other->group == s.group && other->fed >= shared) {
-        cache_.copy_prefix(other->slot, s.slot, shared);
-        s.fed = shared;
-        return;
-      }
-}
-
 /// Collects the tokens of a pass: responses first, then prompts, up to the
 /// budget. Returns true if it includes a prompt.
 bool Rollout::gather(Lane& lane) const {
@@ -246,7 +173,7 @@ bool Rollout::gather(Lane& lane) const {
   for (Sequence* s : lane.active) {
     const std::int64_t left = s->size() - s->fed;
     const std::int64_t count = std::min(left, budget - lane.token_count());
-    if (left <= 1 || count <= 0 || waits_for_prefix(lane, *s))
+    if (left <= 1 || count <= 0 || lane.waits_for_prefix(*s))
       continue;
     take_tokens(lane, *s, count);
     prefill = true;

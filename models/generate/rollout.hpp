@@ -1,31 +1,24 @@
 // One model's part in the loop of a generation (models/generate/rounds.hpp):
-// selects the sequences that hold a slot of the cache, the tokens of a pass
-// through the model, and the sequences whose next token is drawn. The slot of a
-// sequence whose turn has ended goes to the next one, or is kept for its next
-// turn until another needs it.
+// selects the tokens of a pass through the model, of the sequences that
+// admission.hpp has in the cache, and the sequences whose next token is drawn.
+// The slot of a sequence whose turn has ended goes to the next one, or is kept
+// for its next turn until another needs it.
 #pragma once
 
+#include "models/generate/admission.hpp"
 #include "models/generate/phase_spans.hpp"
 #include "models/generate/sampler.hpp"
-#include "models/generate/sequences.hpp"
 #include "models/generate/turns.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/decoder.hpp"
 
-#include <deque>
-#include <functional>
 #include <map>
 
 namespace troupe::models::internal {
 
 /// A micro-group of sequences that goes through the model by itself. A pipeline
 /// has one per stage, so that all stages work at the same time: the ring.
-struct Lane {
-  std::deque<Sequence*> waiting;
-  std::vector<Sequence*> active;        ///< with a slot, in order of admission
-  std::vector<Sequence*> kept;          ///< with a slot, between turns, oldest
-                                        ///< first
-  std::size_t num_slots = 0;            ///< slots of the cache
+struct Lane : Admission {
   std::vector<DecodeToken> tokens;      ///< in this pass
   std::vector<Sequence*> due;           ///< sequences that draw after this pass
   std::vector<std::int64_t> due_tokens; ///< their last tokens
@@ -51,9 +44,6 @@ struct Lane {
   }
 };
 
-/// Called when a sequence's turn has ended.
-using OnEnded = std::function<void(const Sequence&)>;
-
 /// Moment at which the first turns of sequences begin.
 enum class FirstTurn : std::uint8_t { now, when_asked };
 
@@ -65,8 +55,8 @@ public:
 
   /// Takes the sequences, which must outlive it: each has one turn that begins
   /// now, or the turns that it is asked for.
-  void begin(std::vector<Sequence>& sequences, std::int64_t num_slots,
-             FirstTurn first, OnEnded on_ended);
+  void begin(std::vector<Sequence>& sequences, FirstTurn first,
+             OnEnded on_ended);
   /// Begins a requested turn; the prefix that the sequence had before and still
   /// has counts as cached.
   void ask(Turn& turn);
@@ -90,12 +80,9 @@ private:
     bool open = false;                     ///< more turns may be asked for
   };
 
-  void deal(std::vector<Sequence>& sequences, std::int64_t num_slots);
+  void deal(std::vector<Sequence>& sequences);
   void pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended);
   void learn(Lane& lane, const OnEnded& on_ended);
-  void admit(Lane& lane, const OnEnded& on_ended);
-  void give_slot(Lane& lane, Sequence& s);
-  void share_prefix(const Lane& lane, Sequence& s);
   bool gather(Lane& lane) const;
   void make_room(Lane& lane) const;
   void draw(Lane& lane);

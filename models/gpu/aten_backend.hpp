@@ -34,6 +34,9 @@ public:
   DType storage(DType operands) const override {
     return operands == DType::bf16 ? options_.bf16_storage : DType::f32;
   }
+  std::int64_t page_tokens() const override {
+    return options_.page_tokens;
+  }
   std::unique_ptr<GraphRecorder> recorder() override;
 
   void fill(TypedPtr x, std::int64_t count, float value) override;

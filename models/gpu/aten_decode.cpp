@@ -1,12 +1,12 @@
 // Attention of generation of aten_backend.hpp: all sequences with one row at
-// once, over the whole cache in place, and the others one by one.
+// once, and the others one by one, over copies of their pages.
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/aten_own_decode.hpp"
+#include "models/gpu/aten_pages.hpp"
 #include "models/gpu/aten_parts.hpp"
 #include "models/gpu/single_rows.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/TensorIndexing.h>
 
 #include <algorithm>
 #include <vector>
@@ -14,8 +14,6 @@
 namespace troupe::models {
 
 namespace {
-
-using at::indexing::Slice;
 
 constexpr std::int64_t aten_row_numbers
   = sizeof(DecodeToken) / sizeof(std::int32_t);
@@ -79,22 +77,10 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
   if (what.rope != nullptr)
     heads = turned(heads, *what.rope, positions, /*backwards=*/false);
   own.queries_RAD = heads.narrow(1, 0, what.heads) * what.scale;
-  const std::int64_t head = cache.head_stride();
-  at::Tensor keys_SGDC
-    = view(cache.keys(what.layer, 0, 0),
-           {cache.num_slots(), what.kv_heads, d, cache.capacity()},
-           {{what.kv_heads * head, head, cache.capacity(), 1}});
-  keys_SGDC.index_put_(
-    {slots, Slice(), Slice(), positions},
-    heads.narrow(1, what.heads, what.kv_heads).to(keys_SGDC.scalar_type()));
-  at::Tensor values_SGCD
-    = view(cache.values(what.layer, 0, 0),
-           {cache.num_slots(), what.kv_heads, cache.capacity(), d},
-           {{what.kv_heads * head, head, cache.value_stride(), 1}});
-  values_SGCD.index_put_({slots, Slice(), positions},
-                         view(qkv_RX + (what.heads + what.kv_heads) * d,
-                              {count, what.kv_heads, d},
-                              {{what.columns(), d, 1}}));
+  AtenPages(device_, what, cache)
+    .write(slots, positions, heads.narrow(1, what.heads, what.kv_heads),
+           view(qkv_RX + (what.heads + what.kv_heads) * d,
+                {count, what.kv_heads, d}, {{what.columns(), d, 1}}));
   const at::Tensor context = view(context_RX, {count, what.heads * d});
   attend_singles(what, tokens.groups, own, cache, context);
   for (const DecodeGroup& group : tokens.groups)
@@ -122,8 +108,6 @@ void AtenBackend::attend_prompts(const DecodeAttention& what,
       attend_group(what, group, rows, cache, context);
 }
 
-// Slots without a row in this pass are computed too, from their first token,
-// and discarded: the cache is read in place.
 void AtenBackend::attend_singles(const DecodeAttention& what,
                                  std::span<const DecodeGroup> groups,
                                  const AtenRows& rows, KvCache& cache,
@@ -132,44 +116,35 @@ void AtenBackend::attend_singles(const DecodeAttention& what,
   if (singles.rows.empty())
     return;
   // The index would be a host-to-device copy: none if all rows are single.
-  const bool all = singles.are_all;
-  const std::int64_t keys = singles.keys;
-  const at::Tensor chosen = all ? at::Tensor{} : indices(singles.rows);
-  const auto of_singles
-    = [&](const at::Tensor& x) { return all ? x : x.index_select(0, chosen); };
-  const at::Tensor slot_index = of_singles(rows.slots_R);
-  const std::int64_t slots = cache.num_slots();
-  const auto by_slot = [&](const at::Tensor& x, at::IntArrayRef sizes) {
-    return at::zeros(sizes, x.options()).index_copy_(0, slot_index, x);
+  const at::Tensor chosen
+    = singles.are_all ? at::Tensor{} : indices(singles.rows);
+  const auto of_singles = [&](const at::Tensor& x) {
+    return chosen.defined() ? x.index_select(0, chosen) : x;
   };
+  const std::int64_t keys = singles.keys;
+  const auto count = static_cast<std::int64_t>(singles.rows.size());
   const std::int64_t g = what.kv_heads;
-  const std::int64_t d = what.head_dim;
-  const at::Tensor queries
-    = by_slot(of_singles(rows.queries_RAD), {slots, what.heads, d});
   // Padding rows have a position after these keys, so a window would mask all.
-  const at::Tensor positions
-    = by_slot(of_singles(rows.positions_R).clamp_max(keys - 1), {slots});
-  const at::Tensor cached_keys
-    = view(cache.keys(what.layer, 0, 0), {slots * g, d, keys},
-           {{cache.head_stride(), cache.capacity(), 1}});
-  const at::Tensor cached_values
-    = view(cache.values(what.layer, 0, 0), {slots * g, keys, d},
-           {{cache.head_stride(), cache.value_stride(), 1}});
+  const at::Tensor positions = of_singles(rows.positions_R).clamp_max(keys - 1);
+  const AtenCached of_slots
+    = AtenPages(device_, what, cache).gather(of_singles(rows.slots_R), keys);
   at::Tensor scores = aten_capped(
-    aten_batched(queries.reshape({slots * g, -1, d}), cached_keys), what.cap);
-  scores = scores.reshape({slots, what.heads, keys})
+    aten_batched(
+      of_singles(rows.queries_RAD).reshape({count * g, -1, what.head_dim}),
+      of_slots.keys),
+    what.cap);
+  scores = scores.reshape({count, what.heads, keys})
              .masked_fill_(hidden(positions, keys, what.window).unsqueeze(1),
                            aten_hidden_score);
   const at::Tensor context
-    = aten_batched(at::softmax(scores, 2).reshape({slots * g, -1, keys}),
-                   cached_values)
-        .reshape({slots, what.heads * d});
+    = aten_batched(at::softmax(scores, 2).reshape({count * g, -1, keys}),
+                   of_slots.values)
+        .reshape({count, what.heads * what.head_dim});
   at::Tensor to = context_RX;
-  if (all)
-    at::index_select_out(to, context.to(to.scalar_type()), 0, slot_index);
+  if (chosen.defined())
+    to.index_copy_(0, chosen, context.to(to.scalar_type()));
   else
-    to.index_copy_(0, chosen,
-                   context.index_select(0, slot_index).to(to.scalar_type()));
+    to.copy_(context);
 }
 
 void AtenBackend::attend_group(const DecodeAttention& what,
@@ -182,20 +157,17 @@ void AtenBackend::attend_group(const DecodeAttention& what,
   const std::int64_t d = what.head_dim;
   const at::Tensor queries
     = rows.queries_RAD.narrow(0, begin, count).transpose(0, 1); // [A, n, D]
-  const at::Tensor cached_keys
-    = view(cache.keys(what.layer, group.slot, 0), {g, d, group.keys},
-           {{cache.head_stride(), cache.capacity(), 1}});
-  const at::Tensor cached_values
-    = view(cache.values(what.layer, group.slot, 0), {g, group.keys, d},
-           {{cache.head_stride(), cache.value_stride(), 1}});
-  at::Tensor scores
-    = aten_capped(aten_batched(aten_shared(queries, g), cached_keys), what.cap);
+  const AtenCached of_slot
+    = AtenPages(device_, what, cache)
+        .gather(rows.slots_R.narrow(0, begin, 1), group.keys);
+  at::Tensor scores = aten_capped(
+    aten_batched(aten_shared(queries, g), of_slot.keys), what.cap);
   scores = scores.reshape({what.heads, count, group.keys})
              .masked_fill_(hidden(rows.positions_R.narrow(0, begin, count),
                                   group.keys, what.window),
                            aten_hidden_score);
   const at::Tensor context
-    = aten_batched(aten_shared(at::softmax(scores, 2), g), cached_values)
+    = aten_batched(aten_shared(at::softmax(scores, 2), g), of_slot.values)
         .reshape({what.heads, count, d});
   at::Tensor to = context_RX.narrow(0, begin, count);
   to.copy_(context.transpose(0, 1).reshape({count, what.heads * d}));

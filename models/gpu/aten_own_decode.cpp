@@ -17,14 +17,16 @@ namespace troupe::models {
 namespace {
 
 template <class T>
-gpu::SlotCache<T> slots_of(KvCache& cache, std::int64_t layer,
-                           std::int64_t heads) {
+gpu::PagedCache<T> paged(KvCache& cache, std::int64_t layer,
+                         std::int64_t heads) {
   using As = gpu::Stored<T>;
   return {As::at(cache.keys(layer, 0, 0)),
           As::at(cache.values(layer, 0, 0)),
+          cache.table(),
+          static_cast<std::int32_t>(cache.pages_per_slot()),
+          static_cast<std::int32_t>(cache.page_tokens()),
           heads,
           cache.head_stride(),
-          cache.capacity(),
           cache.value_stride()};
 }
 
@@ -70,7 +72,7 @@ void attend_singles(at::Device device, const DecodeAttention& what,
   const AttendBytes bytes
     = attend_bytes(what, rows, singles, chunks, cache.type());
   const gpu::DecodeAttend<T> attend{
-    shape,  slots_of<T>(cache, what.layer, what.kv_heads),
+    shape,  paged<T>(cache, what.layer, what.kv_heads),
     qkv_RX, tokens.all.data(),
     rows_R, softmax,
     context};
@@ -100,7 +102,7 @@ void own_decode(at::Device device, const DecodeAttention& what,
     const gpu::DecodeAppend<T> append{
       as.at(qkv_RX),
       tokens.all.data(),
-      slots_of<T>(cache, what.layer, what.kv_heads),
+      paged<T>(cache, what.layer, what.kv_heads),
       what.rope != nullptr ? gpu::Rotation::of(*what.rope) : gpu::Rotation{},
       {what.q_norm_D, what.k_norm_D, what.norm_eps, plus},
       what.heads,

@@ -36,6 +36,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -47,6 +48,11 @@ public:
   /// and values are stored where products take `operands`.
   virtual DType storage(DType /*operands*/) const {
     return DType::f32;
+  }
+  /// Returns the most tokens of a page of the KV cache; by default a page holds
+  /// a whole sequence.
+  virtual std::int64_t page_tokens() const {
+    return std::numeric_limits<std::int64_t>::max();
   }
   /// Returns a recorder for graph capture; null: launches cost nothing extra,
   /// so nothing is captured.

@@ -1,5 +1,6 @@
 #include "models/kernels/decode_attention.hpp"
 
+#include "config/base/error.hpp"
 #include "models/kernels/decode_kernels.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/threads.hpp"
@@ -29,9 +30,9 @@ void attend_tokens(const DecodeAttention& what, std::int64_t head,
                    float* qkv, float* context) {
   static thread_local AlignedFloats scores;
   scores.reserve(cache.capacity());
-  const std::int32_t slot = tokens.front().slot;
-  const CachedHead cached{cache.keys(what.layer, slot, head).floats(),
-                          cache.values(what.layer, slot, head).floats(),
+  const std::int32_t page = cache.table()[tokens.front().slot];
+  const CachedHead cached{cache.keys(what.layer, page, head).floats(),
+                          cache.values(what.layer, page, head).floats(),
                           cache.capacity(),
                           cache.value_stride(),
                           what.head_dim,
@@ -65,6 +66,7 @@ void attend_tokens(const DecodeAttention& what, std::int64_t head,
 // they are used.
 void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
                       KvCache& cache, float* qkv_RX, float* context_RX) {
+  TROUPE_CHECK(cache.pages_per_slot() == 1, "a page holds a whole sequence");
   const auto num_groups = static_cast<std::int64_t>(tokens.groups.size());
   const std::int64_t context_width = what.heads * what.head_dim;
   const auto work = [&](std::int64_t begin, std::int64_t end) {

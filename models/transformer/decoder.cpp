@@ -147,6 +147,7 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
   const TensorPeers peers(context, backend_);
+  cache.begin_pass(tokens);
   pass_.begin(tokens);
   // Sums over tp ranks run partly on the host.
   const bool recorded

@@ -2,12 +2,13 @@
 // from the same bodies over the same numbers. Built with CUDA only.
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
+#include "models/gpu/kernels/decode_append.hpp"
+#include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/launch.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
-#include "models/gpu/kernels/paged_append.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
@@ -200,40 +201,78 @@ TEST_F(GpuKernels, TheOptimizerHasTheHostsBits) {
   });
 }
 
+Rotation rotation_of(KernelMemory& memory) {
+  return {memory.numbers<float>(600 * 32, 1),
+          memory.numbers<float>(600 * 32, 2), 32};
+}
+
 template <class T>
 void expect_rotations() {
-  constexpr std::int64_t rows = 9, heads = 6, kv_heads = 2, dim = 70;
-  const auto rotation = [](KernelMemory& memory) {
-    return Rotation{memory.numbers<float>(600 * 32, 1),
-                    memory.numbers<float>(600 * 32, 2), 32};
-  };
+  constexpr std::int64_t rows = 9, heads = 6, dim = 70;
   const std::vector<std::int32_t> positions{0, 1, 255, 256, 511, 3, 4, 5, 599};
   expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
     return Rotate<T>{{rows, heads * dim, heads, dim},
-                     rotation(memory),
+                     rotation_of(memory),
                      memory.put(positions),
                      memory.numbers<T>(rows * heads * dim, 3),
                      true};
   });
-  expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
-    const std::int64_t cache = 6 * page_tokens * kv_heads * dim;
-    return PagedAppend<T>{
-      memory.numbers<T>(rows * (heads + 2 * kv_heads) * dim, 3),
-      {memory.zeros<T>(cache), memory.zeros<T>(cache),
-       memory.put<std::int32_t>({4, 0, 5, 2, 1, 3}), 3},
-      rotation(memory),
-      memory.put<std::int32_t>({0, 0, 0, 0, 0, 1, -1, 1, 1}),
-      memory.put(positions),
-      heads,
-      kv_heads,
-      dim,
-      0.125F};
+}
+
+TEST_F(GpuKernels, RotationsHaveTheHostsBits) {
+  expect_rotations<float>();
+  expect_rotations<Bf16>();
+}
+
+constexpr std::int64_t page_heads = 2, page_dim = 70;
+
+/// Two slots with three pages each.
+template <class T>
+PagedCache<T> pages_of(KernelMemory& memory) {
+  constexpr std::int32_t page_tokens = 256;
+  constexpr std::int64_t stride = 2 * page_tokens * page_dim;
+  T* keys = memory.numbers<T>(6 * page_heads * stride, 4);
+  return {keys,
+          keys + page_tokens * page_dim,
+          memory.put<std::int32_t>({4, 0, 5, 2, 1, 3}),
+          3,
+          page_tokens,
+          page_heads,
+          stride,
+          page_dim};
+}
+
+template <class T>
+void expect_decoding() {
+  constexpr std::int64_t rows = 4, heads = 6, chunks = 3;
+  constexpr std::int64_t columns = (heads + 2 * page_heads) * page_dim;
+  const std::vector<DecodeToken> tokens{
+    {0, 0, 0}, {0, 1, 255}, {0, 0, 256}, {0, 1, 599}};
+  expect_the_hosts_bits(
+    rows * (heads + 2 * page_heads), [&](KernelMemory& memory) {
+      return DecodeAppend<T>{memory.numbers<T>(rows * columns, 3),
+                             memory.put(tokens),
+                             pages_of<T>(memory),
+                             rotation_of(memory),
+                             {},
+                             heads,
+                             page_dim};
+    });
+  expect_the_hosts_bits(rows * page_heads * chunks, [&](KernelMemory& memory) {
+    return DecodeAttend<T>{
+      {heads, page_dim, chunks, 300, 0.125F, 0},
+      pages_of<T>(memory),
+      memory.numbers<T>(rows * columns, 3),
+      memory.put(tokens),
+      nullptr,
+      memory.zeros<ChunkSoftmax>(rows * heads * chunks),
+      memory.zeros<float>(rows * heads * chunks * page_dim)};
   });
 }
 
-TEST_F(GpuKernels, RotationsAndPagesHaveTheHostsBits) {
-  expect_rotations<float>();
-  expect_rotations<Bf16>();
+TEST_F(GpuKernels, DecodingOverPagesHasTheHostsBits) {
+  expect_decoding<float>();
+  expect_decoding<Bf16>();
 }
 
 template <class T>

@@ -6,8 +6,8 @@
 // head of qkv.
 #pragma once
 
+#include "models/gpu/kernels/paged_cache.hpp"
 #include "models/gpu/kernels/rotation.hpp"
-#include "models/gpu/kernels/slot_cache.hpp"
 #include "models/gpu/kernels/storage.hpp"
 #include "models/kernels/decode_token.hpp"
 
@@ -35,7 +35,7 @@ struct DecodeAppend {
 
   T* qkv_RX = nullptr; ///< [R, (A + 2G) D]; keys and values stay as they are
   const DecodeToken* tokens = nullptr;
-  SlotCache<T> cache;
+  PagedCache<T> cache;
   Rotation rotation;
   HeadNorms norms;
   std::int64_t heads = 0;    ///< A
@@ -71,19 +71,15 @@ struct DecodeAppend {
         shared.head[i] *= rstd * (weight_D[i] + norms.plus);
     });
     const std::int64_t kv_head = (at - heads) % cache.heads;
+    T* to = is_query ? head
+            : is_key ? cache.key(token.slot, token.position, kv_head)
+                     : cache.value(token.slot, token.position, kv_head);
+    const std::int64_t stride = is_key ? cache.page_tokens : 1;
     block.each([&](int lane) {
-      for (std::int64_t i = lane; i < head_dim; i += threads) {
-        if (is_query)
-          store(head + i, rotated(shared.head, token.position, i));
-        else if (is_key)
-          store(cache.head_of(cache.keys, token.slot, kv_head)
-                  + i * cache.capacity + token.position,
-                rotated(shared.head, token.position, i));
-        else
-          store(cache.head_of(cache.values, token.slot, kv_head)
-                  + token.position * cache.value_stride + i,
-                shared.head[i]);
-      }
+      for (std::int64_t i = lane; i < head_dim; i += threads)
+        store(to + i * stride, is_query || is_key
+                                 ? rotated(shared.head, token.position, i)
+                                 : shared.head[i]);
     });
   }
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "models/gpu/kernels/join_attention.hpp"
-#include "models/gpu/kernels/slot_cache.hpp"
+#include "models/gpu/kernels/paged_cache.hpp"
 #include "models/gpu/kernels/storage.hpp"
 #include "models/kernels/decode_token.hpp"
 #include "models/kernels/host_math.hpp"
@@ -33,7 +33,7 @@ struct DecodeAttend {
   };
 
   AttendShape shape;
-  SlotCache<T> cache;
+  PagedCache<T> cache;
   const T* qkv_RX = nullptr; ///< queries as DecodeAppend leaves them
   const DecodeToken* tokens = nullptr;
   const std::int64_t* rows_R = nullptr; ///< of qkv; null: all, in order
@@ -44,10 +44,13 @@ struct DecodeAttend {
     return rows * cache.heads * shape.chunks;
   }
 
-  /// The keys of a block: [begin, end), of which those before `seen` are not.
+  /// The keys of a block: positions [begin, end) of a slot, of which those
+  /// before `seen` are not.
   struct Keys {
-    std::int64_t begin;
-    std::int64_t end;
+    std::int32_t slot;
+    std::int64_t head;
+    std::int32_t begin;
+    std::int32_t end;
     std::int64_t seen;
   };
 
@@ -57,9 +60,10 @@ struct DecodeAttend {
     const std::int64_t entry = block.index / shape.chunks / cache.heads;
     const std::int64_t row = rows_R != nullptr ? rows_R[entry] : entry;
     const DecodeToken token = tokens[row];
-    const std::int64_t known = token.position + 1;
-    const std::int64_t begin = part * chunk;
-    const Keys keys{begin, begin + chunk < known ? begin + chunk : known,
+    const std::int32_t known = token.position + 1;
+    const auto begin = static_cast<std::int32_t>(part) * chunk;
+    const Keys keys{token.slot, kv_head, begin,
+                    begin + chunk < known ? begin + chunk : known,
                     shape.window > 0 ? known - shape.window : 0};
     const int queries = static_cast<int>(shape.heads / cache.heads);
     const T* query = qkv_RX
@@ -69,34 +73,33 @@ struct DecodeAttend {
       for (std::int64_t i = lane; i < queries * shape.head_dim; i += threads)
         shared.query[i] = to_float(query[i]) * shape.scale;
     });
-    score(block, shared, cache.head_of(cache.keys, token.slot, kv_head), keys,
-          queries);
-    exponentials(block, shared, static_cast<int>(keys.end - keys.begin));
+    score(block, shared, keys, queries);
+    exponentials(block, shared, keys.end - keys.begin);
     const std::int64_t first
       = (entry * shape.heads + kv_head * queries) * shape.chunks + part;
     block.each([&](int lane) {
       if (lane < queries)
         softmax_RAC[first + lane * shape.chunks] = shared.found[lane];
     });
-    add_values(block, shared, cache.head_of(cache.values, token.slot, kv_head),
-               keys, queries, first);
+    add_values(block, shared, keys, queries, first);
   }
 
   /// Computes the scores of all queries; each lane has keys of its own.
-  TROUPE_KERNEL void score(Block<threads> block, Shared& shared, const T* key,
+  TROUPE_KERNEL void score(Block<threads> block, Shared& shared,
                            const Keys& keys, int queries) const {
     block.each([&](int lane) {
-      for (std::int64_t t = keys.begin + lane; t < keys.end; t += threads)
-        score_key(shared, key + t, t - keys.begin, t >= keys.seen, queries);
+      for (std::int32_t t = keys.begin + lane; t < keys.end; t += threads)
+        score_key(shared, cache.key(keys.slot, t, keys.head), t - keys.begin,
+                  t >= keys.seen, queries);
     });
   }
 
-  /// Computes the scores of a key, whose elements are `capacity` apart.
+  /// Computes the scores of a key.
   TROUPE_KERNEL void score_key(Shared& shared, const T* key, std::int64_t at,
                                bool is_seen, int queries) const {
     float dot[most_queries] = {};
     for (std::int64_t d = 0; d < shape.head_dim; ++d) {
-      const float k = to_float(key[d * cache.capacity]);
+      const float k = to_float(key[d * cache.page_tokens]);
       for (int j = 0; j < most_queries; ++j)
         if (j < queries)
           dot[j] += shared.query[j * shape.head_dim + d] * k;
@@ -152,29 +155,37 @@ struct DecodeAttend {
 
   /// Adds up values by their exponentials; each lane has elements of its own.
   TROUPE_KERNEL void add_values(Block<threads> block, Shared& shared,
-                                const T* value, const Keys& keys, int queries,
+                                const Keys& keys, int queries,
                                 std::int64_t first) const {
     block.each([&](int lane) {
       for (std::int64_t d = lane; d < shape.head_dim; d += threads)
-        add_element(shared, value + d, keys, queries,
+        add_element(shared, keys, d, queries,
                     context_RACD + first * shape.head_dim + d);
     });
   }
 
-  /// Adds up one element of the values, for all queries.
-  TROUPE_KERNEL void add_element(const Shared& shared, const T* value,
-                                 const Keys& keys, int queries,
-                                 float* to) const {
+  /// Adds up element d of the values, for all queries, page by page.
+  TROUPE_KERNEL void add_element(const Shared& shared, const Keys& keys,
+                                 std::int64_t d, int queries, float* to) const {
     float added[most_queries] = {};
-    for (std::int64_t t = keys.begin; t < keys.end; ++t) {
-      const float v = to_float(value[t * cache.value_stride]);
-      for (int j = 0; j < most_queries; ++j)
-        if (j < queries)
-          added[j] += shared.score[j * chunk + t - keys.begin] * v;
+    for (std::int32_t t = keys.begin; t < keys.end;) {
+      const std::int32_t left = cache.page_tokens - t % cache.page_tokens;
+      const std::int32_t end = t + left < keys.end ? t + left : keys.end;
+      const T* value = cache.value(keys.slot, t, keys.head) + d;
+      for (; t < end; ++t, value += cache.value_stride)
+        add_value(shared.score + (t - keys.begin), to_float(*value), queries,
+                  added);
     }
     for (int j = 0; j < most_queries; ++j)
       if (j < queries)
         to[j * shape.chunks * shape.head_dim] = added[j];
+  }
+
+  TROUPE_KERNEL static void add_value(const float* exponential, float value,
+                                      int queries, float* added) {
+    for (int j = 0; j < most_queries; ++j)
+      if (j < queries)
+        added[j] += exponential[j * chunk] * value;
   }
 };
 

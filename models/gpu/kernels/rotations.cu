@@ -1,13 +1,10 @@
-// Rotary positions and the paged KV cache on GPUs.
+// Rotary positions on GPUs.
 #include "models/gpu/kernels/launch.cuh"
-#include "models/gpu/kernels/paged_append.hpp"
 #include "models/gpu/kernels/rotation.hpp"
 
 namespace troupe::models::gpu {
 
 template void launch(const Rotate<float>&, std::int64_t, GpuStream);
 template void launch(const Rotate<Bf16>&, std::int64_t, GpuStream);
-template void launch(const PagedAppend<float>&, std::int64_t, GpuStream);
-template void launch(const PagedAppend<Bf16>&, std::int64_t, GpuStream);
 
 } // namespace troupe::models::gpu

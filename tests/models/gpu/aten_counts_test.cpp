@@ -222,6 +222,7 @@ AtenCounts decode_step(std::int64_t layers) {
   std::vector<std::int64_t> rows;
   for (std::int32_t slot = 0; slot < slots; ++slot) {
     row.push_back({7, cache.take_slot(), keys - 1});
+    cache.make_room(slot, 0, keys);
     rows.push_back(slot);
   }
   const RunContext context;

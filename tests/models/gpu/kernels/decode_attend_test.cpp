@@ -25,6 +25,7 @@ constexpr std::int64_t heads = 6;
 constexpr std::int64_t kv_heads = 2;
 constexpr std::int64_t dim = 10; // 8 of them rotate
 constexpr std::int64_t columns = (heads + 2 * kv_heads) * dim;
+constexpr std::int32_t num_slots = 5;
 constexpr std::int64_t slot_tokens = 600; // three chunks of keys
 
 // The first and the last of a chunk, one after it, and none of slot 2.
@@ -70,8 +71,11 @@ std::unique_ptr<KvCache> random_cache() {
   shape.num_kv_heads = kv_heads;
   shape.head_dim = dim;
   auto cache = std::make_unique<KvCache>(shape);
-  cache->reset(5, slot_tokens);
-  const std::int64_t count = 5 * kv_heads * cache->head_stride();
+  cache->reset(num_slots, slot_tokens);
+  for (std::int32_t slot = 0; slot < num_slots; ++slot)
+    cache->make_room(cache->take_slot(), 0, slot_tokens);
+  cache->begin_pass({});
+  const std::int64_t count = num_slots * kv_heads * cache->head_stride();
   const auto numbers = bf16_numbers(count, 1);
   std::copy(numbers.begin(), numbers.end(), cache->keys(0, 0, 0).floats());
   return cache;
@@ -89,23 +93,81 @@ std::vector<float> by_the_cpu(const AttendCase& c) {
   decode_attention(what_of(c), {pass_tokens, groups}, *cache, qkv.data(),
                    context.data());
   const float* slab = cache->keys(0, 0, 0).floats();
-  std::vector<float> all(slab, slab + 5 * kv_heads * cache->head_stride());
+  std::vector<float> all(slab,
+                         slab + num_slots * kv_heads * cache->head_stride());
   all.insert(all.end(), context.begin(), context.end());
   return all;
 }
 
+constexpr std::int32_t whole_sequence = 608; ///< tokens of a page
+
+/// The random cache in pages of a kernel, which are shuffled.
 template <class T>
-std::vector<float> by_the_kernels(const AttendCase& c, LaneOrder order) {
-  const auto like = random_cache();
-  const float* numbers = like->keys(0, 0, 0).floats();
-  auto slab
-    = stored_as<T>({numbers, numbers + 5 * kv_heads * like->head_stride()});
+class PagesOfKernel {
+public:
+  explicit PagesOfKernel(std::int32_t page_tokens)
+    : like_(random_cache()),
+      page_tokens_(page_tokens),
+      per_slot_(pieces_of(whole_sequence, page_tokens)) {
+    const std::int64_t total = num_slots * per_slot_;
+    for (std::int64_t i = 0; i < total; ++i)
+      table_.push_back(static_cast<std::int32_t>(i * 7 % total));
+    slab_.resize(static_cast<std::size_t>(total * kv_heads * stride()));
+    visit([](float& number, T& paged) { store(&paged, number); });
+  }
+
+  PagedCache<T> cache() {
+    return {slab_.data(),  slab_.data() + page_tokens_ * dim,
+            table_.data(), static_cast<std::int32_t>(per_slot_),
+            page_tokens_,  kv_heads,
+            stride(),      like_->value_stride()};
+  }
+  /// Returns the numbers in the order of the CPU's cache.
+  std::vector<float> read() {
+    visit([](float& number, T& paged) { number = to_float(paged); });
+    const float* numbers = like_->keys(0, 0, 0).floats();
+    return {numbers, numbers + num_slots * kv_heads * like_->head_stride()};
+  }
+
+private:
+  std::int64_t stride() const {
+    return page_tokens_ * (dim + like_->value_stride());
+  }
+  /// Calls f with each number of the CPU's cache and of the pages.
+  template <class F>
+  void visit(F f) {
+    for (std::int32_t slot = 0; slot < num_slots; ++slot)
+      for (std::int64_t head = 0; head < kv_heads; ++head)
+        for (std::int32_t t = 0; t < whole_sequence; ++t)
+          visit_token(slot, head, t, f);
+  }
+  template <class F>
+  void visit_token(std::int32_t slot, std::int64_t head, std::int32_t t, F f) {
+    float* keys = like_->keys(0, slot, head).floats() + t;
+    float* values
+      = like_->values(0, slot, head).floats() + t * like_->value_stride();
+    const PagedCache<T> pages = cache();
+    for (std::int64_t d = 0; d < dim; ++d)
+      f(keys[d * whole_sequence],
+        pages.key(slot, t, head)[d * pages.page_tokens]);
+    for (std::int64_t d = 0; d < like_->value_stride(); ++d)
+      f(values[d], pages.value(slot, t, head)[d]);
+  }
+
+  std::unique_ptr<KvCache> like_;
+  std::int32_t page_tokens_;
+  std::int64_t per_slot_;
+  std::vector<std::int32_t> table_;
+  std::vector<T> slab_;
+};
+
+template <class T>
+std::vector<float> by_the_kernels(const AttendCase& c, LaneOrder order,
+                                  std::int32_t page_tokens = whole_sequence) {
+  PagesOfKernel<T> pages(page_tokens);
+  const PagedCache<T> cache = pages.cache();
   auto qkv = stored_as<T>(bf16_numbers(num_tokens * columns, 2));
   const DecodeAttention what = what_of(c);
-  const SlotCache<T> cache{
-    slab.data(),      slab.data() + dim * like->capacity(),
-    kv_heads,         like->head_stride(),
-    like->capacity(), like->value_stride()};
   const DecodeAppend<T> append{qkv.data(),
                                pass_tokens.data(),
                                cache,
@@ -127,7 +189,7 @@ std::vector<float> by_the_kernels(const AttendCase& c, LaneOrder order) {
   const JoinAttention<T> join{shape, softmax.data(), partial.data(), nullptr,
                               context.data()};
   run_on_host(join, join.blocks(num_tokens), order);
-  auto all = read_back(slab);
+  auto all = pages.read();
   const auto found = read_back(context);
   all.insert(all.end(), found.begin(), found.end());
   return all;
@@ -143,6 +205,17 @@ TEST(GpuDecodeAttend, EqualsTheCpusOverItsCache) {
                 by_the_cpu(c), 1e-4F, 2e-5F);
 }
 
+TEST(GpuDecodeAttend, HasTheSameBitsOverPagesOfAnySize) {
+  const AttendCase c{true, 3, 300};
+  const auto whole = by_the_kernels<float>(c, LaneOrder::forward());
+  for (const std::int32_t page_tokens : {16, 256, 304})
+    EXPECT_EQ(in_every_order([&](LaneOrder order) {
+                return by_the_kernels<float>(c, order, page_tokens);
+              }),
+              whole)
+      << page_tokens << " tokens of a page";
+}
+
 TEST(GpuDecodeAttend, InBf16IsNearFp32) {
   const AttendCase c{true, 3, 300};
   const auto got = in_every_order(
@@ -152,15 +225,9 @@ TEST(GpuDecodeAttend, InBf16IsNearFp32) {
 
 TEST(GpuDecodeAttend, TakesTheRowsOfATable) {
   const auto whole = by_the_cpu({});
-  const auto cache = random_cache();
+  PagesOfKernel<float> pages(whole_sequence);
+  const PagedCache<float> slots = pages.cache();
   auto qkv = bf16_numbers(num_tokens * columns, 2);
-  float* keys = cache->keys(0, 0, 0).floats();
-  const SlotCache<float> slots{keys,
-                               keys + dim * cache->capacity(),
-                               kv_heads,
-                               cache->head_stride(),
-                               cache->capacity(),
-                               cache->value_stride()};
   const DecodeAppend<float> append{qkv.data(), pass_tokens.data(),
                                    slots,      Rotation::of(rotation_table()),
                                    {},         heads,

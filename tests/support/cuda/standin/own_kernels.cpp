@@ -9,7 +9,6 @@
 #include "models/gpu/kernels/join_attention.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
-#include "models/gpu/kernels/paged_append.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/kernels/rotation.hpp"
@@ -65,7 +64,7 @@ bool give_units() {
 }
 
 [[maybe_unused]] const bool all_given
-  = give_bodies<RmsNorm, RmsNormBackward, Rotate, PagedAppend, LogitParts,
+  = give_bodies<RmsNorm, RmsNormBackward, Rotate, LogitParts,
                 LogitGradient, DrawToken, DecodeAppend, DecodeAttend,
                 JoinAttention>()
     && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
