@@ -147,15 +147,6 @@ bool can_reduce(int type, int operation) {
          && (operation == sum || (operation >= highest && operation <= mean));
 }
 
-std::vector<Range> ranges_of(const FarCall& call) {
-  std::vector<Range> all;
-  if (call.from_bytes > 0)
-    all.push_back({call.memory.from, call.from_bytes});
-  if (call.to_bytes > 0)
-    all.push_back({call.memory.to, call.to_bytes});
-  return all;
-}
-
 /// Returns whether members of the group are in other processes.
 bool is_between_processes(Member& member) {
   member.link.wait_until_joined();

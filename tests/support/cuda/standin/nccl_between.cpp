@@ -38,6 +38,15 @@ void finish(const FarCall& call, int size, int rank, const Bytes& answer) {
 
 } // namespace
 
+std::vector<Range> ranges_of(const FarCall& call) {
+  std::vector<Range> all;
+  if (call.from_bytes > 0)
+    all.push_back({call.memory.from, call.from_bytes});
+  if (call.to_bytes > 0)
+    all.push_back({call.memory.to, call.to_bytes});
+  return all;
+}
+
 FarMember::FarMember(const std::string& id, int size, int rank)
   : link_(new fake_nccl::RankLink(
     id, {.size = size, .rank = rank, .version = version})),

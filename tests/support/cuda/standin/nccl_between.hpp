@@ -32,6 +32,9 @@ struct FarCall {
   JoinCalls body;
 };
 
+/// Returns what this member's part reads and writes.
+std::vector<Range> ranges_of(const FarCall& call);
+
 /// A member's link to the hub of its group.
 class FarMember {
 public:
