@@ -82,6 +82,8 @@ set(TROUPE_BATCH 1 CACHE STRING "Sources compiled as one, on average")
 # CMake's own unity files name their sources by absolute paths, so no checkout
 # finds another's objects in ccache. A source's own path says whether it ends its
 # batch, so one that is added or removed changes its batch and not all after it.
+# Sources with the property TROUPE_APART are a batch of their own, which a program
+# can replace as a whole (tests/gpu/CMakeLists.txt).
 function(troupe_batches out name) # <sources>...
   if(TROUPE_BATCH LESS 2)
     set(${out} "${ARGN}" PARENT_SCOPE)
@@ -91,6 +93,7 @@ function(troupe_batches out name) # <sources>...
   math(EXPR most "${TROUPE_BATCH} * 3 / 2")
   set(files)
   set(batch)
+  set(apart)
   set(texts)
   foreach(source IN LISTS ARGN)
     get_source_file_property(definitions "${source}" COMPILE_DEFINITIONS)
@@ -100,6 +103,11 @@ function(troupe_batches out name) # <sources>...
       continue()
     endif()
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${source}")
+    get_source_file_property(is_apart "${source}" TROUPE_APART)
+    if(is_apart)
+      string(APPEND apart "#include \"${path}\"\n")
+      continue()
+    endif()
     string(APPEND batch "#include \"${path}\"\n")
     string(REGEX MATCHALL "\n" lines "${batch}")
     list(LENGTH lines length)
@@ -109,7 +117,7 @@ function(troupe_batches out name) # <sources>...
       set(batch)
     endif()
   endforeach()
-  foreach(text IN LISTS texts batch)
+  foreach(text IN LISTS texts batch apart)
     # named by its first source, so that the next batches keep their names
     string(REGEX MATCH "[^\"]+\\.cpp" first "${text}")
     string(MAKE_C_IDENTIFIER "${first}" first)
@@ -132,7 +140,7 @@ function(troupe_library name)
   set(patterns)
   foreach(folder IN LISTS folders)
     list(APPEND patterns "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
-    if(TorchWheel_CUDA)
+    if(TorchWheel_NVCC)
       list(APPEND patterns "${PROJECT_SOURCE_DIR}/${folder}/*.cu")
     endif()
   endforeach()

@@ -128,7 +128,7 @@ std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
 
 /// Overwrites the weights where they are, in the memory of the device.
 void overwrite_weights(Shard& shard, models::WeightMove& move) {
-  const auto& parameters = shard.engine->parameters();
+  auto& parameters = shard.engine->parameters();
   const auto target
     = std::as_writable_bytes(parameters.plane(models::Plane::weight));
   const auto& cluster = shard.worker->run.settings.cluster;

@@ -48,7 +48,8 @@ missing=$(LD_LIBRARY_PATH=$libraries ldd "$torch/lib/libtorch_cuda.so" | awk '/n
 compile() { # compile OBJECT SOURCE [flags]: unless it is newer than all sources
   local object=$build/$1 from=$source/$2
   shift 2
-  [[ -e $object && -z $(find "$source" -newer "$object" \( -name '*.hpp' -o -path "$from" \)) ]] && return
+  [[ -e $object && -z $(find "$source" "$root/tests/support/nccl" "$from" -newer "$object" \
+    \( -name '*.hpp' -o -path "$from" \)) ]] && return
   printf 'standin: compiles %s\n' "${from##*/}" >&2
   "${cxx[@]}" -std=c++20 -O2 -g1 -Wall -Wextra -fPIC -c "$from" -o "$object" "$@"
 }
@@ -75,11 +76,11 @@ tensors=(-DUSE_CUDA -idirafter "$torch/include" -idirafter "$torch/include/torch
   -idirafter "$cuda/include")
 runtime=(queue state memory streams cudart_streams cudart_graphs cudart_memory cudart_device
   cudart_refused)
-for file in "${runtime[@]}" product cublas cublas_refused cublaslt libcuda nccl; do
+for file in "${runtime[@]}" product cublas cublas_refused cublaslt libcuda; do
   compile "$file.o" "$file.cpp" "${headers[@]}"
 done
-for file in own_kernels; do
-  compile "$file.o" "$file.cpp" "${headers[@]}" -I"$root"
+for file in own_kernels nccl nccl_between ../../nccl/rank_hub; do
+  compile "${file##*/}.o" "$file.cpp" "${headers[@]}" -I"$root"
 done
 for file in aten_route aten_cpu aten_flash; do
   compile "$file.o" "$file.cpp" "${tensors[@]}"
@@ -88,7 +89,7 @@ library libcudart.so.13 "${runtime[@]/%/.o}" own_kernels.o "-Wl,--version-script
 library libcuda.so.1 libcuda.o
 library libcublas.so.13 product.o cublas.o cublas_refused.o "-Wl,--version-script=$source/cublas.map"
 library libcublasLt.so.13 product.o cublaslt.o "-Wl,--version-script=$source/cublaslt.map"
-library libnccl.so.2 nccl.o
+library libnccl.so.2 nccl.o nccl_between.o rank_hub.o
 library libtroupe_standin_aten.so aten_route.o aten_cpu.o aten_flash.o \
   "-L$torch/lib" -lc10_cuda -ltorch_cpu -lc10 "-Wl,-rpath,$torch/lib"
 if ((is_test)); then

@@ -1,6 +1,7 @@
 #include "parallel_support.hpp"
 
 #include "models/generate/generate_options.hpp"
+#include "models/kernels/host_backend.hpp"
 #include "models/parallel/local_model.hpp"
 #include "net/collectives/all_to_all.hpp"
 
@@ -28,37 +29,55 @@ net::GroupSpec group_of(const std::string& name, std::uint32_t index,
   return spec;
 }
 
-/// A group of devices whose memory the host may not be able to address.
-std::shared_ptr<net::Collectives> join_group(const net::GroupSpec& spec,
-                                             net::GroupRegistry& registry) {
-  return over_device(net::make_host_collectives(spec, registry));
+/// A device of a replica, which joins its groups.
+struct Joining {
+  net::GroupRegistry& registry;
+  const Strategy& strategy;
+  const ReplicaDevices& devices;
+  const Coordinate where;
+
+  std::uint32_t index() const {
+    return index_of(strategy, where);
+  }
+  std::shared_ptr<net::Collectives>
+  group(const std::string& name, std::uint32_t index, std::uint32_t size) const;
+  std::shared_ptr<net::Collectives> axis(const char* name,
+                                         std::uint32_t Coordinate::*axis,
+                                         std::uint32_t size) const;
+  std::shared_ptr<net::Channel> link(std::uint32_t from) const;
+};
+
+std::shared_ptr<net::Collectives> Joining::group(const std::string& name,
+                                                 std::uint32_t index,
+                                                 std::uint32_t size) const {
+  return devices.join(
+    net::make_host_collectives(group_of(name, index, size), registry),
+    this->index());
 }
 
-std::shared_ptr<net::Collectives> join_axis(net::GroupRegistry& registry,
-                                            const Strategy& strategy,
-                                            Coordinate where, const char* name,
-                                            std::uint32_t Coordinate::*axis,
-                                            std::uint32_t size) {
+std::shared_ptr<net::Collectives> Joining::axis(const char* name,
+                                                std::uint32_t Coordinate::*axis,
+                                                std::uint32_t size) const {
   if (size == 1)
     return nullptr;
-  const std::uint32_t index = where.*axis;
-  where.*axis = 0;
-  return join_group(
-    group_of(name + std::to_string(index_of(strategy, where)), index, size),
-    registry);
+  Coordinate first = where;
+  first.*axis = 0;
+  return group(name + std::to_string(index_of(strategy, first)), where.*axis,
+               size);
 }
 
-std::shared_ptr<net::Channel> join_link(net::GroupRegistry& registry,
-                                        const Strategy& strategy,
-                                        Coordinate where, std::uint32_t from) {
+std::shared_ptr<net::Channel> Joining::link(std::uint32_t from) const {
+  Coordinate first = where;
   const std::uint32_t end = where.pp == from ? 0 : 1;
-  where.pp = from;
+  first.pp = from;
   const auto host = net::make_channel_groups(
-    group_of("link" + std::to_string(index_of(strategy, where)), end, 2),
+    group_of("link" + std::to_string(index_of(strategy, first)), end, 2),
     registry);
+  models::Backend& backend = devices.backend(index());
   return std::make_shared<net::Channel>(
-    net::ChannelGroups{over_device(host.out), over_device(host.in)},
-    net::ChannelDevice{&device_memory(), [] { backend_under_test().enter(); }});
+    net::ChannelGroups{devices.join(host.out, index()),
+                       devices.join(host.in, index())},
+    net::ChannelDevice{devices.memory, [&backend] { backend.enter(); }});
 }
 
 // A channel to each of the dp ranks that have the experts with this one.
@@ -83,45 +102,37 @@ std::shared_ptr<net::AllToAll> join_experts(net::GroupRegistry& registry,
   return std::make_shared<net::AllToAll>(std::move(channels), own);
 }
 
-std::shared_ptr<net::Collectives>
-join_expert_copies(net::GroupRegistry& registry, const Strategy& strategy,
-                   Coordinate where) {
+std::shared_ptr<net::Collectives> join_expert_copies(const Joining& device) {
+  const Strategy& strategy = device.strategy;
   const std::uint32_t step = strategy.expert_group_dp();
   if (step == 1 || step == strategy.dp)
     return nullptr;
-  const std::uint32_t index = where.dp / step;
-  where.dp %= step;
-  return join_group(
-    group_of("copies" + std::to_string(index_of(strategy, where)), index,
-             strategy.dp / step),
-    registry);
+  Coordinate first = device.where;
+  first.dp %= step;
+  return device.group("copies" + std::to_string(index_of(strategy, first)),
+                      device.where.dp / step, strategy.dp / step);
 }
 
-models::Groups join_groups(net::GroupRegistry& registry,
-                           const Strategy& strategy, const Coordinate& where) {
-  const auto join = [&](const char* name, std::uint32_t Coordinate::*axis,
-                        std::uint32_t size) {
-    return join_axis(registry, strategy, where, name, axis, size);
-  };
+models::Groups join_groups(const Joining& device) {
+  const Strategy& strategy = device.strategy;
+  const Coordinate& where = device.where;
   models::Groups groups;
-  groups.dp = join("dp", &Coordinate::dp, strategy.dp);
-  groups.tp = join("tp", &Coordinate::tp, strategy.tp);
-  groups.pp = join("pp", &Coordinate::pp, strategy.pp);
-  groups.experts = join_experts(registry, strategy, where);
-  groups.expert_copies = join_expert_copies(registry, strategy, where);
+  groups.dp = device.axis("dp", &Coordinate::dp, strategy.dp);
+  groups.tp = device.axis("tp", &Coordinate::tp, strategy.tp);
+  groups.pp = device.axis("pp", &Coordinate::pp, strategy.pp);
+  groups.experts = join_experts(device.registry, strategy, where);
+  groups.expert_copies = join_expert_copies(device);
   if (strategy.pp == 1)
     return groups;
   if (where.pp == 0 || where.pp + 1 == strategy.pp) {
     Coordinate first = where;
     first.pp = 0;
     groups.ends
-      = join_group(group_of("ends" + std::to_string(index_of(strategy, first)),
-                            where.pp == 0 ? 0 : 1, 2),
-                   registry);
+      = device.group("ends" + std::to_string(index_of(strategy, first)),
+                     where.pp == 0 ? 0 : 1, 2);
   }
-  groups.previous = join_link(registry, strategy, where,
-                              (where.pp + strategy.pp - 1) % strategy.pp);
-  groups.next = join_link(registry, strategy, where, where.pp);
+  groups.previous = device.link((where.pp + strategy.pp - 1) % strategy.pp);
+  groups.next = device.link(where.pp);
   return groups;
 }
 
@@ -146,16 +157,31 @@ const float* start_of(const models::LocalModel& part,
 
 ParallelReplica::ParallelReplica(models::Engine::Spec spec,
                                  const std::string& strategy)
+  : ParallelReplica(
+    spec, strategy,
+    {.backend = [backend = spec.backend](std::uint32_t) -> models::Backend& {
+       return backend != nullptr ? *backend : models::host_backend();
+     },
+     .join = [](std::shared_ptr<net::Collectives> host,
+                std::uint32_t) { return over_device(std::move(host)); },
+     .memory = &device_memory()}) {}
+
+ParallelReplica::ParallelReplica(models::Engine::Spec spec,
+                                 const std::string& strategy,
+                                 const ReplicaDevices& devices)
   : strategy_(parse_strategy(strategy)) {
   for (std::uint32_t i = 0; i < strategy_.num_devices(); ++i) {
+    spec.backend = &devices.backend(i);
     spec.strategy = strategy_;
     spec.where = coordinate_of(strategy_, i);
+    spec.backend->enter(); // for load_weights
+    backends_.push_back(spec.backend);
     std::thread([&] {
       memory_.emplace_back().count_this_thread();
       engines_.push_back(std::make_unique<models::Engine>(spec));
     }).join();
     engines_.back()->load_weights();
-    groups_.push_back(join_groups(registry_, strategy_, spec.where));
+    groups_.push_back(join_groups({registry_, strategy_, devices, spec.where}));
   }
 }
 
@@ -186,6 +212,7 @@ void ParallelReplica::run(const Work& work) {
       context.groups = groups_[i];
       memory_[i].count_this_thread();
       try {
+        backends_[i]->enter();
         work(*engines_[i], context, coordinate_of(strategy_, i).dp);
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);

@@ -20,10 +20,24 @@
 
 namespace troupe::testing {
 
+/// Backends and transports of the devices of a replica, by their index.
+struct ReplicaDevices {
+  std::function<models::Backend&(std::uint32_t)> backend;
+  /// Adds the transport of a device's memory to its group of hosts.
+  std::function<std::shared_ptr<net::Collectives>(
+    std::shared_ptr<net::Collectives> host, std::uint32_t device)>
+    join;
+  const net::BlockMemory* memory = nullptr;
+};
+
 class ParallelReplica {
 public:
-  /// Loads `spec`'s folder on every device of `strategy`.
+  /// Loads `spec`'s folder on every device of `strategy`, all on its backend,
+  /// with sums by way of the host.
   ParallelReplica(models::Engine::Spec spec, const std::string& strategy);
+  /// On these devices; those of `spec` are not used.
+  ParallelReplica(models::Engine::Spec spec, const std::string& strategy,
+                  const ReplicaDevices& devices);
 
   /// Runs `work(engine, context, dp coordinate)` on all devices at once, one
   /// thread per device; rethrows the first exception.
@@ -82,6 +96,7 @@ private:
   net::GroupRegistry registry_;
   std::vector<models::Groups> groups_;
   std::deque<net::MemoryCount> memory_; ///< outlive the engines
+  std::vector<models::Backend*> backends_;
   std::vector<std::unique_ptr<models::Engine>> engines_;
 };
 

@@ -1,13 +1,11 @@
-// NCCL for the stand-in of CUDA's runtime, between the GPUs of one process. A
-// collective is work of all members' streams: it runs on the host when all have
-// arrived, in the order of ranks, and members in a group of calls do not wait
-// for each other's order. NCCL's header is not included: toolkits lack it, and
-// the numbers are those of nccl.h 2.
-#include "standin.hpp"
-#include <unistd.h>
+// NCCL for the stand-in of CUDA's runtime, between the GPUs of one process and,
+// by way of a hub, of several. A collective is work of all members' streams: it
+// runs on the host when all have arrived, in the order of ranks, and members in
+// a group of calls do not wait for each other's order. NCCL's header is not
+// included: toolkits lack it, and the numbers are those of nccl.h 2.
+#include "nccl_between.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -28,23 +26,15 @@ struct Id {
   char bytes[128];
 };
 
-/// Memory that a member brings to a call.
-struct Call {
-  const void* from = nullptr;
-  void* to = nullptr;
-};
-
 /// A call of a group, until all members have come.
 struct Round {
   Meeting meeting;
   std::map<int, Call> calls; ///< by rank
 };
 
-/// Work over the calls of all members.
-using Body = std::function<void(const std::map<int, Call>&)>;
-
 struct Group {
   int size = 0;
+  int size_here = 0; ///< members of this process
   bool is_aborted = false;
   std::map<std::string, Round> rounds; ///< by what is called, and how often
 };
@@ -53,18 +43,16 @@ struct Member {
   std::shared_ptr<Group> group;
   int rank = 0;
   int device = 0;
+  FarMember link;
   std::map<std::string, long> calls; ///< by what is called
 };
 
 /// A member's part in a call, kept until its group of calls ends.
 struct Pending {
   Member* member;
-  std::string key;
   std::size_t members;
-  Call call;
-  std::vector<Range> ranges;
+  FarCall call;
   cudaStream_t stream;
-  Body body;
 };
 
 std::mutex& nccl_mutex() {
@@ -159,26 +147,37 @@ bool can_reduce(int type, int operation) {
          && (operation == sum || (operation >= highest && operation <= mean));
 }
 
+/// Returns whether members of the group are in other processes.
+bool is_between_processes(Member& member) {
+  member.link.wait_until_joined();
+  const std::lock_guard lock(nccl_mutex());
+  return member.group->size_here < member.group->size;
+}
+
 /// Takes the part of one member; `arrival`: where its stream stood when the
 /// group of calls began.
 int take_part(const Pending& part, const Place& arrival) {
+  Member& member = *part.member;
+  if (is_between_processes(member))
+    return member.link.call(part.call, part.stream, member.device, arrival);
   const std::lock_guard lock(nccl_mutex());
-  Group& group = *part.member->group;
+  Group& group = *member.group;
   if (group.is_aborted)
     return system_error;
-  const long index = part.member->calls[part.key]++;
-  const std::string key = part.key + ' ' + std::to_string(index);
+  const std::string& name = part.call.name;
+  const long index = member.calls[name]++;
+  const std::string key = name + ' ' + std::to_string(index);
   Round& round = group.rounds[key];
-  round.calls[part.member->rank] = part.call;
-  if (round.meeting.come(part.stream, part.member->device, part.key, arrival)
+  round.calls[member.rank] = part.call.memory;
+  if (round.meeting.come(part.stream, member.device, name, arrival)
       != cudaSuccess)
     return system_error;
-  count_launch(part.key);
+  count_launch(name);
   if (round.calls.size() < part.members)
     return ok;
   round.meeting.start(
-    {part.key, part.ranges,
-     [calls = round.calls, body = part.body] { body(calls); }});
+    {name, ranges_of(part.call),
+     [calls = round.calls, body = part.call.body] { body(calls); }});
   group.rounds.erase(key);
   return ok;
 }
@@ -206,32 +205,35 @@ Member* member_of(void* communicator) {
 
 int collective(const char* name, const void* from, std::size_t from_bytes,
                void* to, std::size_t to_bytes, void* communicator,
-               cudaStream_t stream, Body body) {
+               cudaStream_t stream, JoinCalls body) {
   Member* member = member_of(communicator);
   return call({member,
-               name,
                static_cast<std::size_t>(member->group->size),
-               {from, to},
-               {{from, from_bytes}, {to, to_bytes}},
-               stream,
-               std::move(body)});
+               {.name = name,
+                .memory = {from, to},
+                .from_bytes = from_bytes,
+                .to_bytes = to_bytes,
+                .body = std::move(body)},
+               stream});
 }
 
 int point_to_point(const void* from, void* to, std::size_t bytes, int sender,
                    int receiver, Member* member, cudaStream_t stream) {
-  const std::string key
-    = "ncclSend " + std::to_string(sender) + " to " + std::to_string(receiver);
-  const void* used = from == nullptr ? to : from;
   return call({member,
-               key,
                2,
-               {from, to},
-               {{used, bytes}},
-               stream,
-               [=](const std::map<int, Call>& calls) {
-                 std::memcpy(calls.at(receiver).to, calls.at(sender).from,
-                             bytes);
-               }});
+               {.name = "ncclSend " + std::to_string(sender) + " to "
+                        + std::to_string(receiver),
+                .memory = {from, to},
+                .from_bytes = from == nullptr ? 0 : bytes,
+                .to_bytes = to == nullptr ? 0 : bytes,
+                .sender = sender,
+                .receiver = receiver,
+                .body =
+                  [=](const std::map<int, Call>& calls) {
+                    std::memcpy(calls.at(receiver).to, calls.at(sender).from,
+                                bytes);
+                  }},
+               stream});
 }
 
 } // namespace
@@ -249,25 +251,20 @@ const char* ncclGetLastError(void*) {
   return "";
 }
 int ncclGetUniqueId(Id* id) {
-  static std::uint64_t next = 0;
-  const std::lock_guard lock(nccl_mutex());
+  const std::string name = troupe::fake_nccl::open_hub();
   *id = {};
-  std::snprintf(id->bytes, sizeof id->bytes, "%d %llu", ::getpid(),
-                static_cast<unsigned long long>(next++));
-  return ok;
+  name.copy(id->bytes, sizeof id->bytes - 1);
+  return name.empty() ? system_error : ok;
 }
 int ncclCommInitRank(void** made, int size, Id id, int rank) {
   const std::lock_guard lock(nccl_mutex());
-  const std::string name = id.bytes;
-  if (name.rfind(std::to_string(::getpid()) + ' ', 0) != 0) {
-    std::fprintf(stderr, "standin: NCCL between processes is not served\n");
-    return system_error;
-  }
-  auto& group = groups()[name];
+  auto& group = groups()[id.bytes];
   if (!group)
     group = std::make_shared<Group>();
   group->size = size;
-  auto* member = new Member{group, rank, 0, {}}; // kept: a thread may use it
+  ++group->size_here;
+  // kept: a thread may use it
+  auto* member = new Member{group, rank, 0, {id.bytes, size, rank}, {}};
   cudaGetDevice(&member->device);
   *made = member;
   return ok;
@@ -276,6 +273,7 @@ int ncclCommInitRankConfig(void** made, int size, Id id, int rank, void*) {
   return ncclCommInitRank(made, size, id, rank);
 }
 int ncclCommAbort(void* communicator) {
+  member_of(communicator)->link.abort();
   const std::lock_guard lock(nccl_mutex());
   Group& group = *member_of(communicator)->group;
   group.is_aborted = true;
@@ -304,7 +302,9 @@ int ncclCommCuDevice(void* communicator, int* device) {
 }
 int ncclCommGetAsyncError(void* communicator, int* error) {
   const std::lock_guard lock(nccl_mutex());
-  *error = member_of(communicator)->group->is_aborted ? system_error : ok;
+  *error = member_of(communicator)->group->is_aborted
+             ? system_error
+             : member_of(communicator)->link.state();
   return ok;
 }
 int ncclMemAlloc(void** data, size_t size_bytes) {

@@ -17,6 +17,8 @@
 #include "standin.hpp"
 #include <dlfcn.h>
 
+#include <typeinfo>
+
 namespace troupe::models::gpu {
 
 /// Has the name under which nvcc registers the kernel of models/gpu/kernels/
@@ -41,11 +43,13 @@ bool give_body() {
   if (::dladdr(reinterpret_cast<const void*>(&run_body<Body>), &kernel) == 0
       || kernel.dli_sname == nullptr)
     return false;
-  set_kernel_body(kernel.dli_sname, [](void** args, Grid grid) {
-    const Body body = *static_cast<const Body*>(args[0]);
-    const std::int64_t blocks = grid.blocks.x;
-    return [body, blocks] { run_on_host(body, blocks); };
-  });
+  // by nvcc's name, and by that of host/models/gpu/kernels/launch.cuh
+  for (const char* name : {kernel.dli_sname, typeid(Body).name()})
+    set_kernel_body(name, [](void** args, Grid grid) {
+      const Body body = *static_cast<const Body*>(args[0]);
+      const std::int64_t blocks = grid.blocks.x;
+      return [body, blocks] { run_on_host(body, blocks); };
+    });
   return true;
 }
 

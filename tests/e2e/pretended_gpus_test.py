@@ -1,0 +1,127 @@
+"""Whole runs on pretended GPUs (docs/gpu_tests.md): libtorch's CUDA half, our kernels,
+graphs and NCCL over stand-ins, beside runs on the CPU. With TROUPE_SOAK more plans."""
+import os
+import signal
+import subprocess
+import unittest
+
+from support import BUILD, CONSTANT, SOURCE, TINY, Case, Process, tree_bytes, without_times
+
+STANDIN = SOURCE / "tests/gpu/standin.sh"
+PROGRAM = BUILD / "tests/gpu/standin_troupe"
+SECONDS = 240  # of a run: its kernels are loops of the host
+ROLES = ("actor", "critic", "ref", "reward")
+NORMS = ("actor/grad_norm", "critic/grad_norm")
+LOSSES = ("actor/pg_loss", "critic/vf_loss", "actor/ppo_kl")
+FP32 = ["algorithm.mini_batches=2",  # of a sample for each of eight GPUs
+        *(f"models.{role}.dtype=fp32" for role in ROLES)]
+# What is written of rows is the same text on any device, since logits differ by
+# about 1e-6; so the numbers may be held against each other.
+FP32_BOUND, BF16_BOUND = 1e-4, 3e-2
+PLANS = {  # by name: GPUs, plan, whether only with TROUPE_SOAK
+    "one": (1, "single", False),
+    "two": (2, "data_parallel", True),
+    "eight": (8, "data_parallel", False),
+    "moved": (2, "separation", False),
+    "sharded": (4, TINY / "plans/sharded.yaml", False),
+    "tensor": (4, TINY / "plans/tensor.yaml", False),
+    "pipeline": (4, TINY / "plans/pipeline.yaml", False),
+    "groups": (4, TINY / "plans/groups.yaml", True),
+    "chunks": (4, TINY / "plans/chunks.yaml", True),
+    "lag": (4, TINY / "plans/lag.yaml", True),
+}
+
+
+def why_not():
+    """Why there are no pretended GPUs here; empty: there are."""
+    if not PROGRAM.exists():
+        return "no standin_troupe on this machine"
+    found = subprocess.run([STANDIN, "--", "true"], stdout=subprocess.PIPE, text=True,
+                           check=True).stdout
+    return found.strip().removeprefix("skipped: ")
+
+
+class PretendedGpus(Case):
+    @classmethod
+    def setUpClass(cls):
+        if reason := why_not():
+            raise unittest.SkipTest(reason)
+        super().setUpClass()
+
+    def on_gpus(self, count, arguments, seed=1):
+        """A run of one worker process with a device for each GPU."""
+        return Process(self, ["--gpus", count, "--mb", 2048, "--seed", seed, "--", PROGRAM,
+                              *arguments, f"cluster.devices_per_node={count}",
+                              "cluster.workers_per_node=1", "cluster.device=gpu",
+                              "trace.enabled=false"], STANDIN)
+
+    def finished(self, process, name):
+        """{step: metrics} of a run that has ended well, without an illegal access."""
+        done = process.finish(SECONDS)
+        self.assertEqual(done.code, 0, f"{name}\n{done.out}\n{done.err}")
+        for log in (self.run_folder(name) / "logs").glob("*.log"):
+            self.assertNotRegex(log.read_text(), "standin: ", log.name)
+        return {step: without_times(line) for step, line in self.metrics(name).items()}
+
+    def assert_near(self, wanted, found, bound):
+        self.assertEqual(sorted(wanted), sorted(found))
+        for step, line in wanted.items():
+            for key in (*NORMS, *LOSSES):
+                size = abs(line[key]) if key in NORMS else max(abs(line[key]), 1.0)
+                self.assertLessEqual(abs(found[step][key] - line[key]), bound * size,
+                                     f"{key} of step {step}")
+
+    def on_cpu(self, *overrides):
+        self.troupe(*self.ppo("run.name=cpu", "run.steps=2", "plan=single", *FP32,
+                              "cluster.devices_per_node=1", "cluster.workers_per_node=1",
+                              *overrides))
+        return {step: without_times(line) for step, line in self.metrics("cpu").items()}
+
+    def test_every_plan_trains_as_the_cpu_does_I1(self):
+        wanted = self.on_cpu()
+        for name, (count, plan, is_long) in PLANS.items():
+            if is_long and not os.environ.get("TROUPE_SOAK"):
+                continue
+            with self.subTest(name):
+                process = self.on_gpus(count, self.ppo(
+                    f"run.name={name}", "run.steps=2", f"plan={plan}", *FP32))
+                found = self.finished(process, name)
+                if name != "lag":  # which generates with older weights
+                    self.assert_near(wanted, found, FP32_BOUND)
+
+    def test_bf16_is_within_three_percent_I1(self):
+        wanted = self.on_cpu("run.steps=1")
+        process = self.on_gpus(2, self.ppo("run.name=bf16", "run.steps=1",
+                                           "plan=data_parallel",
+                                           *(f"models.{role}.dtype=bf16" for role in ROLES)))
+        self.assert_near(wanted, self.finished(process, "bf16"), BF16_BOUND)
+
+    def weights(self, name):
+        return tree_bytes(self.latest(name), "*/model.safetensors")
+
+    def test_orders_of_streams_do_not_change_a_bit_I8(self):
+        found = []
+        for seed in (1, 2):
+            name = f"seed_{seed}"
+            process = self.on_gpus(2, self.sft(f"run.name={name}"), seed)
+            found.append((self.finished(process, name), self.weights(name)))
+        self.assertEqual(*found)
+        self.assertTrue(found[0][1])
+
+    def test_a_killed_worker_costs_the_steps_since_the_checkpoint_I5(self):
+        steps = ("run.steps=8", "run.save_every=2", *CONSTANT, "plan=data_parallel", *FP32)
+        process = self.on_gpus(2, self.ppo("run.name=killed", *steps))
+        self.wait_for_step("killed", 3, SECONDS)
+        self.wait_for_checkpoint("killed")
+        victim, = self.workers()
+        os.kill(victim, signal.SIGKILL)
+        found = self.finished(process, "killed")
+        failure, = self.failures("killed")
+        self.assertIn(str(victim), failure["who"])
+        process = self.on_gpus(2, self.ppo("run.name=whole", *steps), seed=2)
+        self.assertEqual(self.finished(process, "whole"), found)
+        self.assertEqual(self.weights("whole"), self.weights("killed"))
+
+
+if __name__ == "__main__":
+    unittest.main()

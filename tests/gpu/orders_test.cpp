@@ -1,0 +1,233 @@
+// Small work of engines on pretended GPUs (docs/gpu_tests.md) under seeds 1 to
+// TROUPE_ORDERS (default 3): a seed draws the order in which streams run,
+// within what streams, events and collectives allow. Where no wait is missing,
+// every seed gives the bits of the first, and no access is illegal.
+#include "models/engine/engine.hpp"
+#include "models/generate/generate_options.hpp"
+#include "models/gpu/gpu.hpp"
+#include "models/gpu/gpu_memory.hpp"
+#include "models/kernels/backend.hpp"
+#include "models/parallel/local_model.hpp"
+#include "models/parallel/parameters.hpp"
+#include "models/parallel/weight_move.hpp"
+#include "net/base/gpus.hpp"
+#include "net/collectives/nccl_collectives.hpp"
+#include "net/collectives/staged_collectives.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "plans/weights/move_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/models/engine_support.hpp"
+#include "tests/support/models/io_support.hpp"
+#include "tests/support/models/parallel_support.hpp"
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace troupe::models {
+namespace {
+
+using troupe::testing::first_samples;
+using troupe::testing::ParallelReplica;
+using troupe::testing::random_prompts;
+using troupe::testing::random_sequences;
+using troupe::testing::ReplicaDevices;
+using troupe::testing::TempFolder;
+using troupe::testing::wide_shape;
+
+/// The stand-in's own functions (tests/support/cuda/standin/standin.hpp).
+struct Standin {
+  void (*begin)(std::uint64_t seed);
+  long (*faults)();
+  const char* (*fault)();
+
+  static Standin of_process() {
+    const auto find
+      = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
+    return {reinterpret_cast<void (*)(std::uint64_t)>(find("standin_begin")),
+            reinterpret_cast<long (*)()>(find("standin_faults")),
+            reinterpret_cast<const char* (*)()>(find("standin_fault"))};
+  }
+};
+
+std::uint64_t num_seeds() {
+  const char* asked = std::getenv("TROUPE_ORDERS");
+  return asked == nullptr ? 3 : std::strtoull(asked, nullptr, 10);
+}
+
+/// A GPU for each device of a replica, and NCCL between them.
+ReplicaDevices gpus() {
+  constexpr std::chrono::milliseconds deadline{60'000};
+  return {
+    .backend = &gpu_backend,
+    .join =
+      [](std::shared_ptr<net::Collectives> host, std::uint32_t device) {
+        return net::make_nccl_collectives(
+          {.host = net::make_staged_collectives(std::move(host), gpu_memory()),
+           .device = static_cast<int>(device),
+           .progress_deadline = deadline,
+           .gpu = net::find_gpus().ids.at(device)});
+      },
+    .memory = &gpu_memory()};
+}
+
+/// The numbers that a case computed.
+class Bits {
+public:
+  template <class T>
+  void add(std::span<T> numbers) {
+    const auto bytes = std::as_bytes(numbers);
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  void add(const net::Rows& rows) {
+    add(rows.at("sequence_ids").as<std::int32_t>());
+    add(rows.at("logprobs").as<float>());
+  }
+  void add(const ParallelReplica& replica) {
+    for (const auto& [name, values] : replica.plane(Plane::weight))
+      add(std::span(values));
+  }
+  bool operator==(const Bits&) const = default;
+  bool empty() const {
+    return bytes_.empty();
+  }
+
+private:
+  std::string bytes_;
+};
+
+class Orders : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (standin_.begin == nullptr)
+      GTEST_SKIP() << "no GPU: not under tests/gpu/standin.sh";
+    troupe::testing::write_random_model(folder_ / "model", wide_shape(), 1);
+  }
+  Engine::Spec spec() const {
+    return troupe::testing::trained_actor(folder_ / "model");
+  }
+  ParallelReplica replica(const char* strategy) const {
+    return ParallelReplica(spec(), strategy, gpus());
+  }
+  static void train(ParallelReplica& replica) {
+    const net::Rows rows = random_sequences(6, 75, 14, 2);
+    TrainSpec train;
+    train.fn = "sft_loss";
+    train.mini_batches = {first_samples(4), first_samples(6)};
+    train.micro_batch_tokens = 30;
+    replica.train(train, rows);
+  }
+  static net::Rows generate(ParallelReplica& replica) {
+    return replica.generate(
+      random_prompts(75),
+      {.max_new_tokens = 6, .seed = 5, .max_sequences = 4, .stop_ids = {3}});
+  }
+
+  using Case = std::function<void(Bits&)>;
+  void expect_same_bits(const Case& run) const {
+    Bits first;
+    for (std::uint64_t seed = 1; seed <= num_seeds(); ++seed) {
+      standin_.begin(seed);
+      Bits bits;
+      run(bits);
+      ASSERT_FALSE(bits.empty());
+      ASSERT_EQ(standin_.faults(), 0)
+        << "seed " << seed << ": " << standin_.fault();
+      if (seed == 1)
+        first = std::move(bits);
+      else
+        ASSERT_TRUE(bits == first) << "other bits with seed " << seed;
+    }
+  }
+  void expect_same_training(const char* strategy) const {
+    expect_same_bits([&](Bits& bits) {
+      ParallelReplica trained = replica(strategy);
+      train(trained);
+      bits.add(trained);
+    });
+  }
+
+private:
+  const Standin standin_ = Standin::of_process();
+  TempFolder folder_;
+};
+
+TEST_F(Orders, OfStreamsDoNotChangeTraining_I8) {
+  expect_same_training("d1");
+}
+TEST_F(Orders, OfStreamsDoNotChangeSumsOfGradients_I8) {
+  expect_same_training("d2");
+}
+TEST_F(Orders, OfStreamsDoNotChangeSharedOptimizers_I8) {
+  expect_same_training("d2z1");
+}
+TEST_F(Orders, OfStreamsDoNotChangeSharedParameters_I8) {
+  expect_same_training("d2z3");
+}
+TEST_F(Orders, OfStreamsDoNotChangeTensorPeers_I8) {
+  expect_same_training("t2");
+}
+TEST_F(Orders, OfStreamsDoNotChangeStages_I8) {
+  expect_same_training("p2");
+}
+
+TEST_F(Orders, OfStreamsDoNotChangeGeneration_I8) {
+  ParallelReplica generating = replica("d1");
+  expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
+}
+TEST_F(Orders, OfStreamsDoNotChangeGenerationByStages_I8) {
+  ParallelReplica generating = replica("p2");
+  expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
+}
+
+plans::Layout layout_of(const ParallelReplica& replica) {
+  std::vector<Rank> devices;
+  for (std::uint32_t i = 0; i < replica.size(); ++i)
+    devices.emplace_back(i);
+  return plans::make_layout(parameters(wide_shape()), replica.strategy(),
+                            devices, DType::f32);
+}
+
+/// Moves the weights as actors/worker/weight_moves.cpp does.
+void move(ParallelReplica& from, ParallelReplica& to) {
+  net::DataPlane data_plane({.self = WorkerId{0}, .token = "test"});
+  const auto all
+    = plans::move_plan(layout_of(from), layout_of(to), {.devices_per_node = 2});
+  to.run([&](Engine& engine, RunContext&, std::uint32_t) {
+    const Rank self{index_of(to.strategy(), engine.part().where)};
+    WeightMove move(
+      plans::transfers_to(all, self),
+      [&](Rank source) {
+        const auto& block
+          = from.engine(source.value).parameters().published(Plane::weight);
+        return PlaneSource{.worker = WorkerId{0},
+                           .bytes = {block.data(), block.size_bytes()},
+                           .memory = block.memory()};
+      },
+      data_plane);
+    engine.expect_weights();
+    const auto target = engine.parameters().overwrite(Plane::weight);
+    move.run(target.bytes());
+    target.put_back();
+    engine.weights_changed();
+  });
+}
+
+TEST_F(Orders, OfStreamsDoNotChangeMovesAndWhatIsGeneratedThen_I8) {
+  ParallelReplica generating = replica("p2");
+  expect_same_bits([&](Bits& bits) {
+    ParallelReplica trained = replica("t2");
+    train(trained);
+    move(trained, generating);
+    bits.add(generating);
+    bits.add(generate(generating));
+  });
+}
+
+} // namespace
+} // namespace troupe::models
