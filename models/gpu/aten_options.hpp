@@ -21,7 +21,7 @@ struct AtenOptions {
   const FlashKernel* flash = nullptr; ///< outlives the backend; null: none
   NewRecorder new_recorder = nullptr; ///< null: nothing is captured
   DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
-  std::int64_t page_tokens = 256; ///< of the KV cache
+  std::int64_t page_tokens = 256;     ///< of the KV cache
   bool own_kernels = false; ///< those of models/gpu/kernels, not ATen's
 };
 

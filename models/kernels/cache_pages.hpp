@@ -1,8 +1,7 @@
-// Where the tokens of sequences lie in the KV cache: pages of equally many
-// tokens, listed per slot. Sequences of one prefix share its pages, and who
-// writes to a shared page gets one of its own. Pure bookkeeping: kv_cache.hpp
-// has the memory. A cache of whole sequences is one whose pages are as long as
-// the longest of them.
+// Bookkeeping of the KV cache: pages of equally many tokens, listed per slot.
+// Sequences of one prefix share its pages, and who writes to a shared page gets
+// one of its own. Pure: kv_cache.hpp has the memory. A cache of whole sequences
+// is one whose pages are as long as the longest of them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace troupe::models {
 
-/// What a cache has room for.
+/// The room of a cache.
 struct CacheRoom {
   std::int64_t slots = 0;  ///< sequences at once
   std::int64_t tokens = 1; ///< most of a sequence

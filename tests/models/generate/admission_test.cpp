@@ -98,6 +98,8 @@ TEST_F(AdmissionTest, TheOldestIsNeverStuck) {
   Sequence& second = wait(16, 64, 0);
   admit();
   ASSERT_THAT(lane.active, ElementsAre(&first, &second));
+  grow(first, 1);
+  admit(); // the other one has its prompt
   while (first.size() < 64) {
     grow(first, 1);
     if (second.slot >= 0)

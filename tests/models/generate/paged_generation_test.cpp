@@ -45,15 +45,15 @@ AtenOptions captured_pages() {
           .own_kernels = true};
 }
 
-/// Three samples each of prompts of up to 40 tokens, on both sides of the
-/// border of a page.
-std::vector<Ids> ragged_prompts() {
+/// Samples of prompts of up to 40 tokens, on both sides of the border of a
+/// page.
+std::vector<Ids> ragged_prompts(std::size_t samples) {
   std::vector<Ids> prompts;
   for (const std::int32_t length : {1, 16, 17, 5, 40, 33}) {
     Ids prompt;
     for (std::int32_t i = 0; i < length; ++i)
       prompt.push_back((length * 7 + i * 3) % 131);
-    prompts.insert(prompts.end(), 3, prompt);
+    prompts.insert(prompts.end(), samples, prompt);
   }
   return prompts;
 }
@@ -72,11 +72,12 @@ struct Generated {
   std::uint64_t fed_tokens = 0;
 };
 
-Generated generate(Backend& backend, const GenerateOptions& options) {
+Generated generate(Backend& backend, const GenerateOptions& options,
+                   std::size_t samples = 3) {
   const SmallModel model;
   Generator generator(model.shape, model.weights, {}, backend);
   auto responses = responses_of(
-    generator.run(prompt_rows(ragged_prompts()), options, at_step(5)));
+    generator.run(prompt_rows(ragged_prompts(samples)), options, at_step(5)));
   return {std::move(responses), generator.fed_tokens()};
 }
 
@@ -122,18 +123,26 @@ TEST(PagedGeneration, HasTheTokensOfWholeSlots_I1_I2) {
       }
 }
 
-TEST(PagedGeneration, IfPagesRunOutTheYoungestWaitsWithTheSameTokens_I2) {
-  const auto want = generate(host_backend(), ragged_options());
-  for (const AtenOptions& form : {small_pages(), captured_pages()})
-    for (const std::int64_t pages : {4, 5, 12}) {
-      AtenBackend backend(at::kCPU, form);
-      auto options = ragged_options();
-      options.kv_cache_bytes = bytes_of_pages(pages);
-      SCOPED_TRACE(std::to_string(pages) + " pages");
-      const auto got = generate(backend, options);
-      expect_alike(got.responses, want.responses);
-      EXPECT_GT(got.fed_tokens, want.fed_tokens) << "some are fed again";
-    }
+// Without samples that share their prompt each token is fed once, but for those
+// of preempted sequences.
+TEST(PagedGeneration, IfPagesRunOutTheYoungestIsFedAgainWithTheSameTokens_I2) {
+  auto options = ragged_options();
+  options.max_new_tokens = 60;
+  options.min_new_tokens = 40; // beyond the page that admission foresees
+  for (const std::size_t samples : {1U, 3U}) {
+    const auto want = generate(host_backend(), options, samples);
+    for (const AtenOptions& form : {small_pages(), captured_pages()})
+      for (const std::int64_t pages : {4, 5, 9}) {
+        AtenBackend backend(at::kCPU, form);
+        auto crowded = options;
+        crowded.kv_cache_bytes = bytes_of_pages(pages);
+        SCOPED_TRACE(std::to_string(samples) + " samples, "
+                     + std::to_string(pages) + " pages");
+        const auto got = generate(backend, crowded, samples);
+        expect_alike(got.responses, want.responses);
+        EXPECT_GT(got.fed_tokens, want.fed_tokens);
+      }
+  }
 }
 
 TEST(PagedGeneration, OneSequenceFitsWhereverItsTokensDo) {

@@ -68,9 +68,8 @@ bool give_units() {
 }
 
 [[maybe_unused]] const bool all_given
-  = give_bodies<RmsNorm, RmsNormBackward, Rotate, LogitParts,
-                LogitGradient, DrawToken, DecodeAppend, DecodeAttend,
-                JoinAttention>()
+  = give_bodies<RmsNorm, RmsNormBackward, Rotate, LogitParts, LogitGradient,
+                DrawToken, DecodeAppend, DecodeAttend, JoinAttention>()
     && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
     && give_body<AdamwStep>() && give_body<RunSquares>()
     && give_body<JoinSquares>() && give_body<JoinLogitParts>();
