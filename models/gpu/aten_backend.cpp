@@ -46,13 +46,6 @@ at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
   return on_device(values, device_);
 }
 
-at::Tensor AtenBackend::column(std::span<const float> values_R) const {
-  return at::from_blob(const_cast<float*>(values_R.data()),
-                       {static_cast<std::int64_t>(values_R.size()), 1},
-                       at::kFloat)
-    .to(device_);
-}
-
 void AtenBackend::enter() {
   if (!device_.is_cpu())
     c10::impl::getDeviceGuardImpl(device_.type())->setDevice(device_);
@@ -150,10 +143,10 @@ void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
   at::Tensor rows = view(to, {count, list.width});
   if (named.all() && from.type() == to.type()) {
     at::index_select_out(rows, view(from, {named.end, list.width}), 0,
-                         indices(named.rows));
+                         tables_.of(named.rows, device_));
   } else if (named.all()) {
-    rows.copy_(
-      view(from, {named.end, list.width}).index_select(0, indices(named.rows)));
+    rows.copy_(view(from, {named.end, list.width})
+                 .index_select(0, tables_.of(named.rows, device_)));
   } else {
     rows.zero_();
     add_rows({list.rows, list.width}, from, to);
@@ -182,12 +175,13 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
   const FixedOrder order; // for repeated rows
   at::Tensor added = view(from, {count, list.width});
   if (!list.weights.empty())
-    added = added * column(list.weights);
+    added = added * tables_.of(list.weights, device_).unsqueeze(1);
   if (!named.all())
     added = added.index_select(0, indices(named.places));
   const at::Tensor stored = view(to, {named.end, list.width});
   at::Tensor sums = stored.to(at::kFloat); // repeated rows are rounded once
-  sums.index_add_(0, indices(named.rows), added.to(at::kFloat), list.factor);
+  sums.index_add_(0, tables_.of(named.rows, device_), added.to(at::kFloat),
+                  list.factor);
   if (to.type() != DType::f32)
     stored.copy_(sums);
 }
@@ -204,7 +198,7 @@ void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
 void AtenBackend::scale_rows(std::span<const float> weights_R,
                              std::int64_t width, TypedPtr x) {
   view(x, {static_cast<std::int64_t>(weights_R.size()), width})
-    .mul_(column(weights_R));
+    .mul_(tables_.of(weights_R, device_).unsqueeze(1));
 }
 
 at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,

@@ -1,12 +1,9 @@
 // A Backend made of ATen operations on one libtorch device: the arithmetic of
-// GPUs, and on the CPU a check of it against our own kernels. Products of bf16
-// operands sum in fp32; where the operands are fp32 in memory they are rounded
-// first. Kernels compute in fp32 and round what they store once. Attention over
-// packed sequences uses the given fused kernel where it supports the shape,
-// else two products and a softmax per sequence. Everything else is fp32.
-//
-// Kernels view pointers of the given memory as tensors of the device and run on
-// the default stream of the calling thread, so that threads share one order.
+// GPUs, and on the CPU a check of it against our own kernels. Kernels compute
+// and sum in fp32 and round what they store once. Attention over packed
+// sequences uses the fused kernel where it supports the shape. Kernels view
+// pointers of the given memory as tensors of the device and run on the default
+// stream of the calling thread, so that threads share one order.
 #pragma once
 
 #include "models/gpu/aten_options.hpp"
@@ -55,6 +52,13 @@ public:
   void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
             const ConstTypedMatrix& b, const TypedMatrix& c,
             const GemmOptions& options) override;
+  void grouped_product(const GroupedShape& shape, const ConstTypedMatrix& x,
+                       GroupedWeights weights, const TypedMatrix& y) override;
+  void grouped_grad_x(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      GroupedWeights weights, const TypedMatrix& dx) override;
+  void grouped_grad_w(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      const ConstTypedMatrix& x, GroupedGrads grads) override;
+  std::int64_t grouped_rows_at_once() const override;
   std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
                                           DType operands) override;
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
@@ -131,11 +135,10 @@ private:
   /// Returns numbers in fp32: a view of those that are.
   at::Tensor wide(ConstTypedPtr data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
-  void logit_gradient_piece(const LogitRows& shape,
-                            const RowGradients& gradients, float* logits_RV);
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
-  at::Tensor column(std::span<const float> values_R) const; ///< [R, 1]
+  void logit_gradient_piece(const LogitRows& shape,
+                            const RowGradients& gradients, float* logits_RV);
   /// Returns the reciprocal root mean square of heads, [T, N, 1].
   at::Tensor heads_rstd(const QkNormShape& shape,
                         const at::Tensor& heads_TND) const;

@@ -13,6 +13,13 @@
 
 namespace troupe::models {
 
+/// Returns whether ATen computes grouped products in one launch on GPUs of this
+/// generation, Hopper and Blackwell; on others it has a loop that waits for the
+/// device.
+inline bool has_grouped_products(int generation) {
+  return generation == 9 || generation == 10;
+}
+
 struct AtenOptions {
   using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
 
@@ -20,7 +27,8 @@ struct AtenOptions {
   const FlashKernel* flash = nullptr; ///< outlives the backend; null: none
   NewRecorder new_recorder = nullptr; ///< null: nothing is captured
   DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
-  bool own_kernels = false; ///< those of models/gpu/kernels, not ATen's
+  bool own_kernels = false;      ///< those of models/gpu/kernels, not ATen's
+  bool grouped_products = false; ///< ATen's, in one launch
 };
 
 } // namespace troupe::models

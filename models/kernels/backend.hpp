@@ -18,10 +18,9 @@
 #include "models/kernels/adamw.hpp"
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
-#include "models/kernels/device_access.hpp"
 #include "models/kernels/elementwise.hpp"
-#include "models/kernels/gemm.hpp"
 #include "models/kernels/graph_capture.hpp"
+#include "models/kernels/grouped_product.hpp"
 #include "models/kernels/kept_logits.hpp"
 #include "models/kernels/logits.hpp"
 #include "models/kernels/mlp.hpp"
@@ -41,7 +40,7 @@
 
 namespace troupe::models {
 
-class Backend : public DeviceAccess {
+class Backend : public GroupedProducts {
 public:
   /// Returns the type in which activations, weights of products and cached keys
   /// and values are stored where products take `operands`.
@@ -76,10 +75,6 @@ public:
                           TypedPtr x)
     = 0;
 
-  virtual void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
-                    const ConstTypedMatrix& b, const TypedMatrix& c,
-                    const GemmOptions& options)
-    = 0;
   /// Prepares weights, stacked along their rows, as one.
   virtual std::unique_ptr<PreparedWeight>
   prepare(std::span<const at::Tensor> parts, DType operands) = 0;

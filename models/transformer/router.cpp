@@ -206,6 +206,25 @@ std::vector<ExpertSlots> Routing::slots_of(std::int64_t first,
   return found;
 }
 
+std::vector<ExpertGroup> Routing::groups_of(std::int64_t first,
+                                            std::size_t count,
+                                            std::int64_t rows_at_once) const {
+  const std::vector<ExpertSlots> all = slots_of(first, count);
+  std::int64_t limit = rows_at_once;
+  for (const ExpertSlots& slots : all)
+    limit = std::max(limit, slots.rows);
+  std::vector<ExpertGroup> groups;
+  for (const ExpertSlots& slots : all) {
+    if (groups.empty() || groups.back().rows() + slots.rows > limit)
+      groups.push_back({slots.index, slots.begin, slots.before, {0}});
+    ExpertGroup& group = groups.back();
+    // Experts without tokens that are between others have no rows.
+    group.begin_G.resize(slots.index - group.first + 1, group.rows());
+    group.begin_G.push_back(group.rows() + slots.rows);
+  }
+  return groups;
+}
+
 Routing route(const RouterShape& shape, const float* logits_TE,
               const float* correction_E) {
   const auto k = static_cast<std::size_t>(shape.chosen);

@@ -49,6 +49,21 @@ struct ExpertSlots {
   std::int64_t before = 0; ///< slots of the run before them
 };
 
+/// Neighbouring experts of a run of experts that are computed together.
+struct ExpertGroup {
+  std::size_t first = 0;             ///< in the run
+  std::int64_t begin = 0;            ///< first slot of their tokens
+  std::int64_t before = 0;           ///< slots of the run before them
+  std::vector<std::int64_t> begin_G; ///< each one's first row, and the end
+
+  std::int64_t rows() const {
+    return begin_G.back();
+  }
+  std::size_t experts() const {
+    return begin_G.size() - 1;
+  }
+};
+
 /// The assignment of tokens to experts, with weights.
 struct Routing {
   std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
@@ -65,6 +80,10 @@ struct Routing {
   /// Returns those of `count` experts from `first` on that have any tokens.
   std::vector<ExpertSlots> slots_of(std::int64_t first,
                                     std::size_t count) const;
+  /// Returns all of these in groups of at most `rows_at_once` rows, or as many
+  /// as the largest expert has.
+  std::vector<ExpertGroup> groups_of(std::int64_t first, std::size_t count,
+                                     std::int64_t rows_at_once) const;
 };
 
 /// Chooses the k experts with the largest scores for each token; ties go to the

@@ -45,10 +45,14 @@ struct Row {
 // The table of docs/gpu_tests.md.
 constexpr Row decode_layer{
   "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
-constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 4}, "none"};
+constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 3}, "none"};
 constexpr Row train_layer{
   "layer of a micro-batch", {45, 1.55, 0}, "any, 1.5, 0"};
-constexpr Row train_rest{"rest of a micro-batch", {22, 1.78, 10}, "none"};
+constexpr Row expert_layer{
+  "layer with experts of a micro-batch", {77, 3.14, 5}, "any, 1.5, 0"};
+constexpr Row single_experts{
+  "layer with experts, one by one", {0, 0, 0}, "groups"};
+constexpr Row train_rest{"rest of a micro-batch", {22, 1.78, 7}, "none"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.
@@ -67,6 +71,16 @@ ModelShape counted_shape(std::int64_t layers) {
   return shape;
 }
 
+/// Returns the same with experts, of which those of a token are as wide as the
+/// MLP together: Mixtral's 8 with 2 each, as wide as 30B-A3B's.
+ModelShape counted_experts(std::int64_t layers) {
+  ModelShape shape = counted_shape(layers);
+  shape.experts.count = 8;
+  shape.experts.per_token = 2;
+  shape.experts.width = shape.intermediate_size / 2;
+  return shape;
+}
+
 constexpr std::int64_t slots = 2;   // 32 beside 8B
 constexpr std::int64_t keys = 1024; // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
@@ -76,14 +90,17 @@ constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
 /// Numbers of elements of a layer.
 struct Elements {
   std::int64_t h, q, kv, i;
+  std::int64_t all_i; ///< of the MLP's weights, or all experts'
 
   explicit Elements(const ModelShape& shape)
     : h(shape.hidden_size),
       q(shape.num_heads * shape.head_dim),
       kv(shape.num_kv_heads * shape.head_dim),
-      i(shape.intermediate_size) {}
+      i(shape.intermediate_size),
+      all_i(shape.experts.exist() ? shape.experts.count * shape.experts.width
+                                  : i) {}
   std::int64_t weights() const {
-    return h * (q + 2 * kv) + q * h + 3 * h * i + 2 * h;
+    return h * (q + 2 * kv) + q * h + 3 * h * all_i + 2 * h;
   }
   /// Returns the elements that a token's forward pass reads and writes in fused
   /// kernels, without those of attention's keys and values.
@@ -195,23 +212,24 @@ struct Counted {
   Weights weights;
   Weights grads;
   CountedFlash flash;
-  AtenBackend backend{at::kCPU,
-                      {.memory = &counted_memory(),
-                       .flash = &flash,
-                       .bf16_storage = DType::bf16,
-                       .own_kernels = true}};
+  AtenBackend backend;
 
-  explicit Counted(std::int64_t layers)
-    : shape(counted_shape(layers)),
+  explicit Counted(const ModelShape& of, bool groups = true)
+    : shape(of),
       parameters(troupe::parameters(shape), true, &counted_memory()),
       weights(weights_of(shape, parameters, Plane::weight)),
-      grads(weights_of(shape, parameters, Plane::grad)) {
+      grads(weights_of(shape, parameters, Plane::grad)),
+      backend(at::kCPU, {.memory = &counted_memory(),
+                         .flash = &flash,
+                         .bf16_storage = DType::bf16,
+                         .own_kernels = true,
+                         .grouped_products = groups}) {
     weights.operands = DType::bf16;
   }
 };
 
 AtenCounts decode_step(std::int64_t layers) {
-  Counted model(layers);
+  Counted model(counted_shape(layers));
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
@@ -224,6 +242,8 @@ AtenCounts decode_step(std::int64_t layers) {
   }
   const RunContext context;
   const auto step = [&] {
+    for (DecodeToken& token : row)
+      ++token.id;
     decoder.feed(row, cache, context);
     decoder.logits(rows, context);
   };
@@ -233,15 +253,37 @@ AtenCounts decode_step(std::int64_t layers) {
   return counter.counts();
 }
 
-AtenCounts micro_batch(std::int64_t layers) {
-  Counted model(layers);
+/// Sends each token of a batch to the next experts, in each layer to others,
+/// with other weights.
+void spread_tokens(Counted& model, PackedTokens& batch) {
+  const ExpertShape& experts = model.shape.experts;
+  const std::int64_t width = model.shape.num_layers * experts.per_token;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t i = 0; i < width; ++i)
+      batch.experts_TW.push_back(static_cast<std::int32_t>(
+        (t + i + i / experts.per_token) % experts.count));
+  model.weights.embedding.fill_(1);
+  for (std::size_t layer = 0; layer < model.weights.layers.size(); ++layer) {
+    LayerWeights& w = model.weights.layers[layer];
+    w.post_norm.weight.fill_(1);
+    for (std::int64_t e = 0; e < experts.count; ++e)
+      w.moe.router.select(0, e).fill_(
+        0.01 * static_cast<double>(e * (1 + static_cast<std::int64_t>(layer))));
+  }
+}
+
+/// `groups`: experts are multiplied in groups, not one by one.
+AtenCounts micro_batch(const ModelShape& shape, bool groups = true) {
+  Counted model(shape, groups);
   RopeTables rope(model.shape, model.backend);
   rope.grow(length);
   Transformer stack{model.shape, model.weights, rope};
   stack.backend = &model.backend;
   const std::vector<std::int32_t> ids(length, 5);
   const std::vector<std::span<const std::int32_t>> all(sequences, ids);
-  const PackedTokens batch = pack(all);
+  PackedTokens batch = pack(all);
+  if (shape.experts.exist())
+    spread_tokens(model, batch);
   WantedTokens wanted;
   for (std::int64_t t = 0; t < tokens; ++t) {
     wanted.positions_R.push_back(t);
@@ -314,11 +356,21 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
 }
 
 TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
-  const AtenCounts one = micro_batch(1);
-  const AtenCounts layer = micro_batch(2).minus(one);
   const ModelShape shape = counted_shape(1);
+  const AtenCounts one = micro_batch(shape);
+  const AtenCounts layer = micro_batch(counted_shape(2)).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
   expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
+}
+
+TEST(AtenCounts, OfALayerWithExpertsAreWithinTheirBudget) {
+  const ModelShape shape = counted_experts(1);
+  const AtenCounts layer
+    = micro_batch(counted_experts(2)).minus(micro_batch(shape));
+  expect_within(expert_layer, layer, torchtitan_bytes(shape));
+  const AtenCounts single
+    = micro_batch(counted_experts(2), false).minus(micro_batch(shape, false));
+  expect_within(single_experts, single, torchtitan_bytes(shape));
 }
 
 } // namespace

@@ -83,7 +83,8 @@ std::int64_t argument_bytes(const std::string& name, AtenCost cost,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     const std::int64_t own = bytes_of(inputs[i]);
-    const bool is_table = i == 0 && cost != AtenCost::kernel;
+    const bool is_table
+      = i == 0 && (cost == AtenCost::picks || cost == AtenCost::places);
     if (is_table)
       continue;
     const bool is_written
@@ -122,8 +123,9 @@ void begin_kernel(const std::string& name, AtenCost cost,
   for (const c10::Argument& argument : schema.arguments())
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())
       begun.times_output = 0; // outputs are arguments
-  counting.counts->launches += 1;
-  counting.counts->by_name[name] += 1;
+  const int launches = cost == AtenCost::groups ? 2 : 1;
+  counting.counts->launches += launches;
+  counting.counts->by_name[name] += launches;
   counting.counts->bytes += argument_bytes(name, cost, schema, call.inputs());
   if (name == "mm" || name == "addmm")
     counting.widened.clear(); // it took them
