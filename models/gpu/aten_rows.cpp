@@ -1,0 +1,103 @@
+// Kernels over listed and whole rows of aten_backend.hpp.
+#include "models/gpu/aten_backend.hpp"
+#include "models/gpu/fixed_order.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+/// The rows that a list names, and their positions in the list.
+struct NamedRows {
+  std::size_t listed;
+  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> places;
+  std::int64_t end = 0; ///< one past the largest row
+
+  explicit NamedRows(const RowList& list) : listed(list.rows.size()) {
+    for (std::size_t i = 0; i < list.rows.size(); ++i) {
+      if (list.rows[i] < 0)
+        continue;
+      rows.push_back(list.rows[i]);
+      places.push_back(static_cast<std::int64_t>(i));
+      end = std::max(end, list.rows[i] + 1);
+    }
+  }
+  /// Returns whether each entry of the list names a row.
+  bool all() const {
+    return rows.size() == listed;
+  }
+};
+
+} // namespace
+
+void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
+                              TypedPtr to) {
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  at::Tensor rows = view(to, {count, list.width});
+  if (named.all() && from.type() == to.type()) {
+    at::index_select_out(rows, view(from, {named.end, list.width}), 0,
+                         tables_.of(named.rows, device_));
+  } else if (named.all()) {
+    rows.copy_(view(from, {named.end, list.width})
+                 .index_select(0, tables_.of(named.rows, device_)));
+  } else {
+    rows.zero_();
+    add_rows({list.rows, list.width}, from, to);
+  }
+  if (list.factor != 1.0F)
+    scale(to, count * list.width, list.factor);
+}
+
+void AtenBackend::add_rows(const RowList& list, ConstTypedPtr from,
+                           TypedPtr to) {
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  const at::Tensor added
+    = view(from, {named.end, list.width}).index_select(0, indices(named.rows));
+  at::Tensor rows = view(to, {count, list.width});
+  if (named.all())
+    rows.add_(added);
+  else
+    rows.index_add_(0, indices(named.places), added.to(rows.scalar_type()));
+}
+
+void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
+                               TypedPtr to) {
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  const FixedOrder order; // for repeated rows
+  at::Tensor added = view(from, {count, list.width});
+  if (!list.weights.empty())
+    added = added * tables_.of(list.weights, device_).unsqueeze(1);
+  if (!named.all())
+    added = added.index_select(0, indices(named.places));
+  const at::Tensor stored = view(to, {named.end, list.width});
+  at::Tensor sums = stored.to(at::kFloat); // repeated rows are rounded once
+  sums.index_add_(0, tables_.of(named.rows, device_), added.to(at::kFloat),
+                  list.factor);
+  if (to.type() != DType::f32)
+    stored.copy_(sums);
+}
+
+void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
+                           ConstTypedPtr b, float* dots_R) {
+  at::Tensor dots = view(dots_R, {shape.rows});
+  at::sum_out(dots,
+              wide(a, {shape.rows, shape.width})
+                * wide(b, {shape.rows, shape.width}),
+              {1});
+}
+
+void AtenBackend::scale_rows(std::span<const float> weights_R,
+                             std::int64_t width, TypedPtr x) {
+  view(x, {static_cast<std::int64_t>(weights_R.size()), width})
+    .mul_(tables_.of(weights_R, device_).unsqueeze(1));
+}
+
+} // namespace troupe::models
