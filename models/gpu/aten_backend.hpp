@@ -96,6 +96,9 @@ public:
   void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                          TypedPtr d_act) override;
 
+  std::optional<ChosenExperts>
+  choose_experts(const ExpertChoice& shape, const float* logits_TE,
+                 const float* correction_E) override;
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const KeptIds& kept, float* logits_RV) override;
@@ -158,14 +161,12 @@ private:
   at::Tensor masked_scores(const AttentionShape& shape,
                            const at::Tensor& queries_ALD,
                            const at::Tensor& keys_GKD) const;
-  /// Computes attention one sequence after the other, with materialised scores.
   void plain_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void plain_attention_backward(const AttentionShape& shape,
                                 ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
                                 const float* lse_AT, ConstTypedPtr d_context_TX,
                                 TypedPtr d_qkv_TX) const;
-  /// Computes attention of all sequences at once with the fused kernel.
   void flash_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void flash_attention_backward(const AttentionShape& shape,
@@ -187,7 +188,6 @@ private:
   void attend_singles(const DecodeAttention& what,
                       std::span<const DecodeGroup> groups, const AtenRows& rows,
                       KvCache& cache, const at::Tensor& context_RX) const;
-  /// Computes attention for the rows of one sequence.
   void attend_group(const DecodeAttention& what, const DecodeGroup& group,
                     const AtenRows& rows, KvCache& cache,
                     const at::Tensor& context_RX) const;

@@ -19,6 +19,7 @@
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
 #include "models/kernels/elementwise.hpp"
+#include "models/kernels/expert_choice.hpp"
 #include "models/kernels/graph_capture.hpp"
 #include "models/kernels/grouped_product.hpp"
 #include "models/kernels/kept_logits.hpp"
@@ -36,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace troupe::models {
@@ -128,6 +130,13 @@ public:
   virtual void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                                  TypedPtr d_act)
     = 0;
+
+  /// Waits, and returns the experts of each token; none: the host chooses.
+  virtual std::optional<ChosenExperts>
+  choose_experts(const ExpertChoice& /*shape*/, const float* /*logits_TE*/,
+                 const float* /*correction_E*/) {
+    return std::nullopt;
+  }
 
   /// Returns how many logits a loss computes at a time.
   virtual std::int64_t logits_at_once() const {

@@ -2,9 +2,11 @@
 
 #include "models/kernels/backend.hpp"
 #include "models/kernels/linear.hpp"
+#include "models/kernels/typed_tensor.hpp"
 #include "models/transformer/expert_products.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
@@ -290,6 +292,12 @@ Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
 
 Routing route(Backend& backend, const RouterShape& shape, const float* logits,
               const at::Tensor& correction_E) {
+  if (shape.replayed.first == nullptr)
+    if (auto chosen
+        = backend.choose_experts({shape.tokens, shape.experts, shape.chosen,
+                                  shape.rule, shape.needs_scores()},
+                                 logits, numbers_of(correction_E).floats()))
+      return routing_of(shape, std::move(*chosen));
   const auto of_host = backend.read(logits, shape.tokens * shape.experts);
   if (!correction_E.defined())
     return route(shape, of_host.floats(), nullptr);

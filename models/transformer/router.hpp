@@ -1,12 +1,14 @@
 // The router of a layer with experts: chooses k of E experts for each token
 // from the logits of a linear layer, and their weights in the sum of outputs,
-// by the rule of the model (config/model/expert_shape.hpp). Runs on the host.
+// by the rule of the model (config/model/expert_shape.hpp). Runs on the host; a
+// device may choose (models/kernels/expert_choice.hpp), the host assigns.
 //
 // T tokens, E experts, k experts per token, S = T * k slots (a token at an
 // expert) in order of expert, then of token.
 #pragma once
 
 #include "config/model/expert_shape.hpp"
+#include "models/kernels/expert_choice.hpp"
 
 #include <cstdint>
 #include <span>
@@ -38,6 +40,10 @@ struct RouterShape {
 
   std::int64_t slots() const {
     return tokens * chosen;
+  }
+  /// Returns whether the scores of all experts are needed after the choice.
+  bool needs_scores() const {
+    return keeps_scores || !rule.needs_chosen_only();
   }
 };
 
@@ -90,6 +96,9 @@ struct Routing {
 /// lowest index. `correction_E` is null unless the rule has one.
 Routing route(const RouterShape& shape, const float* logits_TE,
               const float* correction_E);
+
+/// Assigns tokens to the experts that a device chose for them.
+Routing routing_of(const RouterShape& shape, ChosenExperts chosen);
 
 /// Adds each expert's load times E minus the load of all, whole numbers whose
 /// sign says whether it had more tokens than the mean, to out_E. A token counts

@@ -2,6 +2,7 @@
 // computes what the CPU form of the same source computes.
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
+#include "models/gpu/kernels/choose_experts.hpp"
 #include "models/gpu/kernels/decode_append.hpp"
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
@@ -13,6 +14,7 @@
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/kernels/rotation.hpp"
+#include "models/gpu/kernels/scatter_rows.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 
 #include "standin.hpp"
@@ -70,7 +72,10 @@ bool give_units() {
                 JoinAttention>()
     && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
     && give_body<AdamwStep>() && give_body<RunSquares>()
-    && give_body<JoinSquares>() && give_body<JoinLogitParts>();
+    && give_body<JoinSquares>() && give_body<JoinLogitParts>()
+    && give_body<ChooseExperts>() && give_body<ScatterRows<float, float>>()
+    && give_body<ScatterRows<Bf16, float>>()
+    && give_body<ScatterRows<Bf16, Bf16>>();
 
 } // namespace
 
