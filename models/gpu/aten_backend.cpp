@@ -3,11 +3,11 @@
 
 #include "config/base/error.hpp"
 #include "models/gpu/aten_parts.hpp"
-#include "models/gpu/fixed_order.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/rotation.hpp"
 #include "models/gpu/own_kernels.hpp"
 #include "models/gpu/stored_type.hpp"
+#include "models/gpu/upload.hpp"
 #include "models/kernels/typed_tensor.hpp"
 
 #include <ATen/ATen.h>
@@ -20,30 +20,6 @@ namespace troupe::models {
 
 at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
   return kind == NormKind::rms_one_plus ? weight + 1 : weight;
-}
-
-at::Tensor AtenBackend::view(ConstTypedPtr data, at::IntArrayRef sizes,
-                             at::OptionalIntArrayRef strides) const {
-  return at::for_blob(const_cast<void*>(data.data()), sizes)
-    .strides(strides)
-    .options(at::TensorOptions(scalar_type(data.type())).device(device_))
-    .target_device(device_)
-    .make_tensor();
-}
-
-at::Tensor AtenBackend::wide(ConstTypedPtr data, at::IntArrayRef sizes,
-                             at::OptionalIntArrayRef strides) const {
-  return view(data, sizes, strides).to(at::kFloat);
-}
-
-at::Tensor on_device(std::span<const std::int64_t> values, at::Device device) {
-  return at::from_blob(const_cast<std::int64_t*>(values.data()),
-                       {static_cast<std::int64_t>(values.size())}, at::kLong)
-    .to(device);
-}
-
-at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
-  return on_device(values, device_);
 }
 
 void AtenBackend::enter() {
@@ -63,12 +39,11 @@ void AtenBackend::wait() {
 }
 
 void AtenBackend::write(const void* from, void* to, std::size_t size_bytes) {
-  const auto size = static_cast<std::int64_t>(size_bytes);
-  at::for_blob(to, {size})
-    .options(at::TensorOptions(at::kByte).device(device_))
-    .target_device(device_)
-    .make_tensor()
-    .copy_(at::from_blob(const_cast<void*>(from), {size}, at::kByte));
+  upload_to(at::for_blob(to, {static_cast<std::int64_t>(size_bytes)})
+              .options(at::TensorOptions(at::kByte).device(device_))
+              .target_device(device_)
+              .make_tensor(),
+            {static_cast<const std::byte*>(from), size_bytes});
 }
 
 std::unique_ptr<GraphRecorder> AtenBackend::recorder() {

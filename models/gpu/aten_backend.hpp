@@ -6,9 +6,7 @@
 // stream of the calling thread, so that threads share one order.
 #pragma once
 
-#include "models/gpu/aten_options.hpp"
-#include "models/gpu/device_tables.hpp"
-#include "models/kernels/backend.hpp"
+#include "models/gpu/aten_views.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -16,11 +14,10 @@ namespace troupe::models {
 
 struct AtenRows; // aten_parts.hpp
 
-class AtenBackend final : public Backend {
+class AtenBackend final : public AtenViews {
 public:
   explicit AtenBackend(at::Device device, const AtenOptions& options = {})
-    : device_(device),
-      options_(options) {}
+    : AtenViews(device, options) {}
 
   const net::BlockMemory* memory() const override {
     return options_.memory;
@@ -131,15 +128,6 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
-  /// Returns numbers of the device as a tensor of their type; contiguous unless
-  /// strides are given.
-  at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
-                  at::OptionalIntArrayRef strides = std::nullopt) const;
-  /// Returns numbers in fp32: a view of those that are.
-  at::Tensor wide(ConstTypedPtr data, at::IntArrayRef sizes,
-                  at::OptionalIntArrayRef strides = std::nullopt) const;
-  /// Returns host numbers as a tensor on the device.
-  at::Tensor indices(std::span<const std::int64_t> values) const;
   void logit_gradient_piece(const LogitRows& shape,
                             const RowGradients& gradients, float* logits_RV);
   /// Returns the reciprocal root mean square of heads, [T, N, 1].
@@ -191,10 +179,6 @@ private:
   void attend_group(const DecodeAttention& what, const DecodeGroup& group,
                     const AtenRows& rows, KvCache& cache,
                     const at::Tensor& context_RX) const;
-
-  at::Device device_;
-  AtenOptions options_;
-  mutable DeviceTables tables_;
 };
 
 } // namespace troupe::models

@@ -1,6 +1,6 @@
 #include "models/gpu/device_tables.hpp"
 
-#include <ATen/ops/from_blob.h>
+#include "models/gpu/upload.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -27,11 +27,7 @@ at::Tensor DeviceTables::of(std::span<const std::byte> bytes,
   }
   if (last_.size() == most_tables)
     last_.erase(last_.begin());
-  Table table{{bytes.begin(), bytes.end()}, {}};
-  const auto count = bytes.size() / c10::elementSize(type);
-  table.on_device = at::from_blob(table.bytes.data(),
-                                  {static_cast<std::int64_t>(count)}, type)
-                      .to(device, /*non_blocking=*/false, /*copy=*/true);
+  Table table{{bytes.begin(), bytes.end()}, upload(bytes, type, device)};
   return last_.emplace_back(std::move(table)).on_device;
 }
 

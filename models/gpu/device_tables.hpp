@@ -1,8 +1,7 @@
 // The last tables of the host that a device has: positions of tokens, starts of
 // sequences, tokens of experts. All layers of a pass use the same ones, or the
-// kernels of one layer do, and each copy from the host stops it until the
-// device has caught up. Not for captured passes, which would keep a table that
-// is replaced.
+// kernels of one layer do. Not for captured passes, which would keep a table
+// that is replaced.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -47,14 +47,14 @@ struct Row {
 // The table of docs/gpu_tests.md.
 constexpr Row decode_layer{
   "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
-constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 3}, "none"};
+constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 1}, "none"};
 constexpr Row train_layer{
   "layer of a micro-batch", {45, 1.55, 0}, "any, 1.5, 0"};
 constexpr Row expert_layer{
-  "layer with experts of a micro-batch", {75, 3.03, 7}, "any, 1.5, 0"};
+  "layer with experts of a micro-batch", {75, 3.03, 3}, "any, 1.5, 0"};
 constexpr Row single_experts{
-  "layer with experts, one by one", {241, 2.69, 55}, "groups"};
-constexpr Row train_rest{"rest of a micro-batch", {21, 1.77, 9}, "none"};
+  "layer with experts, one by one", {241, 2.69, 3}, "groups"};
+constexpr Row train_rest{"rest of a micro-batch", {21, 1.77, 1}, "none"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.

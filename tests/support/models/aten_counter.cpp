@@ -106,6 +106,12 @@ bool is_upload(const std::string& name, const at::RecordFunction& call) {
          && call.inputs()[0].toTensor().scalar_type() == at::kByte;
 }
 
+/// Returns whether the host waits for an upload.
+bool is_blocking(const std::string& name, const at::RecordFunction& call) {
+  const c10::IValue& non_blocking = call.inputs()[name == "to" ? 5 : 2];
+  return !non_blocking.toBool();
+}
+
 bool is_widening(const std::string& name, const at::RecordFunction& call) {
   return name == "_to_copy"
          && call.inputs()[0].toTensor().scalar_type() == at::kBFloat16;
@@ -137,7 +143,9 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
     return begun;
   const std::string name = short_name(call.name());
   if (is_upload(name, call)) {
-    counting.counts->uploads += 1;
+    (is_blocking(name, call) ? counting.counts->uploads
+                             : counting.counts->queued)
+      += 1;
     begun->is_launch = true; // its parts are not counted
     ++counting.inside;
     return begun;
@@ -174,6 +182,7 @@ AtenCounts AtenCounts::minus(const AtenCounts& others) const {
   rest.bytes -= others.bytes;
   rest.uploads -= others.uploads;
   rest.downloads -= others.downloads;
+  rest.queued -= others.queued;
   for (const auto& [name, count] : others.by_name)
     if ((rest.by_name[name] -= count) == 0)
       rest.by_name.erase(name);
