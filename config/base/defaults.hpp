@@ -99,7 +99,7 @@ inline constexpr std::int64_t logits_at_once_on_gpu = std::int64_t{1} << 29;
 /// one launch, 128 MiB of bf16 with 2048 numbers in a row.
 inline constexpr std::int64_t grouped_rows_at_once = 0;
 inline constexpr std::int64_t grouped_rows_at_once_on_gpu = std::int64_t{1}
-                                                           << 15;
+                                                            << 15;
 /// A larger settings file is a mistake.
 inline constexpr std::size_t settings_file_limit_bytes = std::size_t{4} << 20;
 

@@ -36,7 +36,7 @@ struct NamedRows {
   }
 };
 
-/// What is added to each row, in the list's order, as a kernel reads it.
+/// Lists of what is added to each row, in order, as a kernel reads them.
 struct AddedRows {
   std::int64_t targets = 0;         ///< rows that are added to
   std::vector<std::int64_t> tables; ///< gpu::ScatterRows::lists

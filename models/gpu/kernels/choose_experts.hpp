@@ -160,7 +160,7 @@ private:
         return a < 0 ? b : a;
       const float x = shared.compared[a];
       const float y = shared.compared[b];
-      return y > x || (y == x && b < a) ? b : a; // the first of no numbers
+      return y > x || (y == x && b < a) ? b : a;
     });
     block.each([&](int lane) {
       if (lane != 0)
