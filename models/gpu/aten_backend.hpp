@@ -96,6 +96,8 @@ public:
   std::optional<ChosenExperts>
   choose_experts(const ExpertChoice& shape, const float* logits_TE,
                  const float* correction_E) override;
+  bool choice_backward(const ExpertChoice& shape, const RoutedChoice& routed,
+                       const float* d_weight_S, float* d_logits_TE) override;
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const KeptIds& kept, float* logits_RV) override;

@@ -1,6 +1,8 @@
-// The choice of experts of aten_backend.hpp, by a kernel of our own.
+// The choice of experts of aten_backend.hpp and its gradient, by kernels of our
+// own.
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/kernels/choose_experts.hpp"
+#include "models/gpu/kernels/route_backward.hpp"
 #include "models/gpu/own_kernels.hpp"
 
 #include <ATen/ATen.h>
@@ -12,7 +14,8 @@ namespace troupe::models {
 namespace {
 
 bool chooses(const ExpertChoice& shape) {
-  return shape.experts <= gpu::ChooseExperts::most_experts
+  return shape.chosen <= gpu::RouteBackward::threads
+         && shape.experts <= gpu::ChooseExperts::most_experts
          && shape.rule.groups <= gpu::ChooseExperts::most_groups;
 }
 
@@ -56,6 +59,30 @@ AtenBackend::choose_experts(const ExpertChoice& shape, const float* logits_TE,
   next = take_words(next, slots, chosen.weight_TK);
   take_words(next, scores, chosen.scores_TE);
   return chosen;
+}
+
+bool AtenBackend::choice_backward(const ExpertChoice& shape,
+                                  const RoutedChoice& routed,
+                                  const float* d_weight_S, float* d_logits_TE) {
+  if (!options_.own_kernels || !chooses(shape))
+    return false;
+  const at::Tensor experts = tables_.of(routed.experts_TK, device_);
+  const at::Tensor slots = tables_.of(routed.slot_TK, device_);
+  const at::Tensor weights = tables_.of(routed.weight_S, device_);
+  const at::Tensor scores = routed.scores_TE.empty()
+                              ? at::Tensor{}
+                              : tables_.of(routed.scores_TE, device_);
+  gpu::run_kernel(
+    device_,
+    gpu::RouteBackward{
+      experts.const_data_ptr<std::int32_t>(),
+      slots.const_data_ptr<std::int64_t>(), weights.const_data_ptr<float>(),
+      d_weight_S, scores.defined() ? scores.const_data_ptr<float>() : nullptr,
+      d_logits_TE, gpu::choice_rule(shape.rule), shape.experts, shape.chosen},
+    shape.tokens,
+    {"route_backward", (5 * slots.numel() + 2 * shape.tokens * shape.experts)
+                         * static_cast<std::int64_t>(sizeof(float))});
+  return true;
 }
 
 } // namespace troupe::models

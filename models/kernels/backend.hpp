@@ -21,7 +21,6 @@
 #include "models/kernels/elementwise.hpp"
 #include "models/kernels/expert_choice.hpp"
 #include "models/kernels/graph_capture.hpp"
-#include "models/kernels/grouped_product.hpp"
 #include "models/kernels/kept_logits.hpp"
 #include "models/kernels/logits.hpp"
 #include "models/kernels/mlp.hpp"
@@ -37,12 +36,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 namespace troupe::models {
 
-class Backend : public GroupedProducts {
+class Backend : public ExpertKernels {
 public:
   /// Returns the type in which activations, weights of products and cached keys
   /// and values are stored where products take `operands`.
@@ -130,13 +128,6 @@ public:
   virtual void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                                  TypedPtr d_act)
     = 0;
-
-  /// Waits, and returns the experts of each token; none: the host chooses.
-  virtual std::optional<ChosenExperts>
-  choose_experts(const ExpertChoice& /*shape*/, const float* /*logits_TE*/,
-                 const float* /*correction_E*/) {
-    return std::nullopt;
-  }
 
   /// Returns how many logits a loss computes at a time.
   virtual std::int64_t logits_at_once() const {

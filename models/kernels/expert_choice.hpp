@@ -6,8 +6,11 @@
 #pragma once
 
 #include "config/model/expert_shape.hpp"
+#include "models/kernels/grouped_product.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe::models {
@@ -25,6 +28,34 @@ struct ChosenExperts {
   std::vector<std::int32_t> experts_TK; ///< best first
   std::vector<float> weight_TK;
   std::vector<float> scores_TE; ///< of all experts, if they are kept
+};
+
+/// A choice as its gradient needs it, in host memory. S = T k slots: a token at
+/// an expert, in order of expert.
+struct RoutedChoice {
+  std::span<const std::int32_t> experts_TK;
+  std::span<const std::int64_t> slot_TK; ///< of each token's experts
+  std::span<const float> weight_S;
+  std::span<const float> scores_TE; ///< empty where the rule needs none
+};
+
+/// Kernels that layers with experts have beside those of all layers.
+class ExpertKernels : public GroupedProducts {
+public:
+  /// Waits, and returns the experts of each token; none: the host chooses.
+  virtual std::optional<ChosenExperts>
+  choose_experts(const ExpertChoice& /*shape*/, const float* /*logits_TE*/,
+                 const float* /*correction_E*/) {
+    return std::nullopt;
+  }
+  /// Computes the gradient of the router's logits from that of slots' weights,
+  /// and returns true; false: the host computes it.
+  virtual bool choice_backward(const ExpertChoice& /*shape*/,
+                               const RoutedChoice& /*routed*/,
+                               const float* /*d_weight_S*/,
+                               float* /*d_logits_TE*/) {
+    return false;
+  }
 };
 
 } // namespace troupe::models

@@ -274,6 +274,21 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   workspace.rewind(mark);
 }
 
+ExpertChoice choice_of(const RouterShape& shape) {
+  return {shape.tokens, shape.experts, shape.chosen, shape.rule,
+          shape.needs_scores()};
+}
+
+/// Computes the gradient of logits on the device if it has a kernel for it.
+bool routed_backward(const MoeShape& shape, const Routing& routing,
+                     const float* d_weight_S, float* d_logits_TE) {
+  const std::vector<std::int64_t> slot_TK = routing.slots_of_tokens();
+  return shape.backend->choice_backward(
+    choice_of(shape.router),
+    {routing.chosen_TK, slot_TK, routing.weight_S, routing.scores_TE},
+    d_weight_S, d_logits_TE);
+}
+
 Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
                   ConstTypedPtr x_TH, Workspace& workspace) {
   const std::int64_t tokens = shape.router.tokens;
@@ -293,10 +308,8 @@ Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
 Routing route(Backend& backend, const RouterShape& shape, const float* logits,
               const at::Tensor& correction_E) {
   if (shape.replayed.first == nullptr)
-    if (auto chosen
-        = backend.choose_experts({shape.tokens, shape.experts, shape.chosen,
-                                  shape.rule, shape.needs_scores()},
-                                 logits, numbers_of(correction_E).floats()))
+    if (auto chosen = backend.choose_experts(choice_of(shape), logits,
+                                             numbers_of(correction_E).floats()))
       return routing_of(shape, std::move(*chosen));
   const auto of_host = backend.read(logits, shape.tokens * shape.experts);
   if (!correction_E.defined())
@@ -362,14 +375,17 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                          {weights.experts, routed.routing, weights.first_expert,
                           x_TH, routed.gate_up_RX},
                          grads.experts, dy_TH, d_weight_S, dx_TH, workspace);
-  const auto d_weights = shape.backend->read(d_weight_S, slots);
-  const auto of_host = shape.backend->change(d_logits, tokens * experts,
-                                             net::OldContent::ignored);
-  route_backward(shape.router, routed.routing, d_weights.floats(),
-                 of_host.floats());
-  if (add_router_loss)
-    add_router_loss(of_host.floats());
-  of_host.put_back();
+  if (add_router_loss
+      || !routed_backward(shape, routed.routing, d_weight_S, d_logits)) {
+    const auto d_weights = shape.backend->read(d_weight_S, slots);
+    const auto of_host = shape.backend->change(d_logits, tokens * experts,
+                                               net::OldContent::ignored);
+    route_backward(shape.router, routed.routing, d_weights.floats(),
+                   of_host.floats());
+    if (add_router_loss)
+      add_router_loss(of_host.floats());
+    of_host.put_back();
+  }
   linear_grad_weight(*shape.backend, tokens, {d_logits, experts},
                      {x_TH, shape.hidden}, grads.router);
   linear_grad_input(*shape.backend, tokens, {d_logits, experts}, weights.router,

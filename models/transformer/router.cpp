@@ -175,12 +175,11 @@ void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
     ++routing.begin_E[static_cast<std::size_t>(expert) + 1];
   std::partial_sum(routing.begin_E.begin(), routing.begin_E.end(),
                    routing.begin_E.begin());
-  std::vector<std::int64_t> next_E = routing.begin_E;
+  const std::vector<std::int64_t> slot_TK = routing.slots_of_tokens();
   routing.token_S.resize(chosen_TK.size());
   routing.weight_S.resize(chosen_TK.size());
   for (std::size_t i = 0; i < chosen_TK.size(); ++i) {
-    const auto slot = static_cast<std::size_t>(
-      next_E[static_cast<std::size_t>(chosen_TK[i])]++);
+    const auto slot = static_cast<std::size_t>(slot_TK[i]);
     routing.token_S[slot]
       = static_cast<std::int32_t>(i / static_cast<std::size_t>(shape.chosen));
     routing.weight_S[slot] = weight_TK[i];
@@ -188,6 +187,15 @@ void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
 }
 
 } // namespace
+
+std::vector<std::int64_t> Routing::slots_of_tokens() const {
+  std::vector<std::int64_t> next_E = begin_E;
+  std::vector<std::int64_t> slot_TK;
+  slot_TK.reserve(chosen_TK.size());
+  for (const std::int32_t expert : chosen_TK)
+    slot_TK.push_back(next_E[static_cast<std::size_t>(expert)]++);
+  return slot_TK;
+}
 
 std::vector<ExpertSlots> Routing::slots_of(std::int64_t first,
                                            std::size_t count) const {

@@ -83,6 +83,8 @@ struct Routing {
   /// the weights only (a renormalized softmax without a balance loss).
   std::vector<float> scores_TE;
 
+  /// Returns the slot of each of `chosen_TK`.
+  std::vector<std::int64_t> slots_of_tokens() const;
   /// Returns those of `count` experts from `first` on that have any tokens.
   std::vector<ExpertSlots> slots_of(std::int64_t first,
                                     std::size_t count) const;

@@ -11,9 +11,11 @@
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
 #include "models/gpu/kernels/paged_append.hpp"
+#include "models/gpu/kernels/qk_norm.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/kernels/rotation.hpp"
+#include "models/gpu/kernels/route_backward.hpp"
 #include "models/gpu/kernels/scatter_rows.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 
@@ -67,13 +69,14 @@ bool give_units() {
 }
 
 [[maybe_unused]] const bool all_given
-  = give_bodies<RmsNorm, RmsNormBackward, Rotate, PagedAppend, LogitParts,
-                LogitGradient, DrawToken, DecodeAppend, DecodeAttend,
-                JoinAttention>()
+  = give_bodies<RmsNorm, RmsNormBackward, HeadNorm, HeadNormBackward, Rotate,
+                PagedAppend, LogitParts, LogitGradient, DrawToken, DecodeAppend,
+                DecodeAttend, JoinAttention>()
     && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
     && give_body<AdamwStep>() && give_body<RunSquares>()
     && give_body<JoinSquares>() && give_body<JoinLogitParts>()
-    && give_body<ChooseExperts>() && give_body<ScatterRows<float, float>>()
+    && give_body<ChooseExperts>() && give_body<RouteBackward>()
+    && give_body<ScatterRows<float, float>>()
     && give_body<ScatterRows<Bf16, float>>()
     && give_body<ScatterRows<Bf16, Bf16>>();
 
