@@ -94,6 +94,12 @@ inline constexpr std::int64_t micro_batch_tokens = 8192;
 /// each piece rounds and adds the whole head.
 inline constexpr std::int64_t logits_at_once = std::int64_t{1} << 22;
 inline constexpr std::int64_t logits_at_once_on_gpu = std::int64_t{1} << 29;
+/// Rows of experts that are gathered for a product at a time: those of one
+/// expert on a CPU, which has no use for more; on a GPU as many as fill it in
+/// one launch, 128 MiB of bf16 with 2048 numbers in a row.
+inline constexpr std::int64_t grouped_rows_at_once = 0;
+inline constexpr std::int64_t grouped_rows_at_once_on_gpu = std::int64_t{1}
+                                                            << 15;
 /// A larger settings file is a mistake.
 inline constexpr std::size_t settings_file_limit_bytes = std::size_t{4} << 20;
 

@@ -29,6 +29,13 @@ struct RouterRule {
   std::int64_t chosen_groups = 1;
   double scale = 1; ///< of the weights (routed_scaling_factor)
   bool operator==(const RouterRule&) const = default;
+
+  /// Returns true if the logits of experts that are not chosen do not matter: a
+  /// softmax that is renormalized over the chosen ones is a softmax over these.
+  bool needs_chosen_only() const {
+    return score == RouterScore::softmax && renormalized && !corrected
+           && groups == 1;
+  }
 };
 
 struct ExpertShape {

@@ -3,11 +3,11 @@
 
 #include "config/base/error.hpp"
 #include "models/gpu/aten_parts.hpp"
-#include "models/gpu/fixed_order.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/rotation.hpp"
 #include "models/gpu/own_kernels.hpp"
 #include "models/gpu/stored_type.hpp"
+#include "models/gpu/upload.hpp"
 #include "models/kernels/typed_tensor.hpp"
 
 #include <ATen/ATen.h>
@@ -20,37 +20,6 @@ namespace troupe::models {
 
 at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
   return kind == NormKind::rms_one_plus ? weight + 1 : weight;
-}
-
-at::Tensor AtenBackend::view(ConstTypedPtr data, at::IntArrayRef sizes,
-                             at::OptionalIntArrayRef strides) const {
-  return at::for_blob(const_cast<void*>(data.data()), sizes)
-    .strides(strides)
-    .options(at::TensorOptions(scalar_type(data.type())).device(device_))
-    .target_device(device_)
-    .make_tensor();
-}
-
-at::Tensor AtenBackend::wide(ConstTypedPtr data, at::IntArrayRef sizes,
-                             at::OptionalIntArrayRef strides) const {
-  return view(data, sizes, strides).to(at::kFloat);
-}
-
-at::Tensor on_device(std::span<const std::int64_t> values, at::Device device) {
-  return at::from_blob(const_cast<std::int64_t*>(values.data()),
-                       {static_cast<std::int64_t>(values.size())}, at::kLong)
-    .to(device);
-}
-
-at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
-  return on_device(values, device_);
-}
-
-at::Tensor AtenBackend::column(std::span<const float> values_R) const {
-  return at::from_blob(const_cast<float*>(values_R.data()),
-                       {static_cast<std::int64_t>(values_R.size()), 1},
-                       at::kFloat)
-    .to(device_);
 }
 
 void AtenBackend::enter() {
@@ -70,12 +39,11 @@ void AtenBackend::wait() {
 }
 
 void AtenBackend::write(const void* from, void* to, std::size_t size_bytes) {
-  const auto size = static_cast<std::int64_t>(size_bytes);
-  at::for_blob(to, {size})
-    .options(at::TensorOptions(at::kByte).device(device_))
-    .target_device(device_)
-    .make_tensor()
-    .copy_(at::from_blob(const_cast<void*>(from), {size}, at::kByte));
+  upload_to(at::for_blob(to, {static_cast<std::int64_t>(size_bytes)})
+              .options(at::TensorOptions(at::kByte).device(device_))
+              .target_device(device_)
+              .make_tensor(),
+            {static_cast<const std::byte*>(from), size_bytes});
 }
 
 std::unique_ptr<GraphRecorder> AtenBackend::recorder() {
@@ -115,96 +83,6 @@ void AtenBackend::scale(TypedPtr x, std::int64_t count, float factor) {
   const at::Tensor scaled = stored.to(at::kFloat).mul_(factor);
   if (x.type() != DType::f32)
     stored.copy_(scaled);
-}
-
-namespace {
-
-/// The rows that a list names, and their positions in the list.
-struct NamedRows {
-  std::size_t listed;
-  std::vector<std::int64_t> rows;
-  std::vector<std::int64_t> places;
-  std::int64_t end = 0; ///< one past the largest row
-
-  explicit NamedRows(const RowList& list) : listed(list.rows.size()) {
-    for (std::size_t i = 0; i < list.rows.size(); ++i) {
-      if (list.rows[i] < 0)
-        continue;
-      rows.push_back(list.rows[i]);
-      places.push_back(static_cast<std::int64_t>(i));
-      end = std::max(end, list.rows[i] + 1);
-    }
-  }
-  /// Returns whether each entry of the list names a row.
-  bool all() const {
-    return rows.size() == listed;
-  }
-};
-
-} // namespace
-
-void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
-                              TypedPtr to) {
-  const NamedRows named(list);
-  const auto count = static_cast<std::int64_t>(list.rows.size());
-  at::Tensor rows = view(to, {count, list.width});
-  if (named.all() && from.type() == to.type()) {
-    at::index_select_out(rows, view(from, {named.end, list.width}), 0,
-                         indices(named.rows));
-  } else if (named.all()) {
-    rows.copy_(
-      view(from, {named.end, list.width}).index_select(0, indices(named.rows)));
-  } else {
-    rows.zero_();
-    add_rows({list.rows, list.width}, from, to);
-  }
-  if (list.factor != 1.0F)
-    scale(to, count * list.width, list.factor);
-}
-
-void AtenBackend::add_rows(const RowList& list, ConstTypedPtr from,
-                           TypedPtr to) {
-  const NamedRows named(list);
-  const auto count = static_cast<std::int64_t>(list.rows.size());
-  const at::Tensor added
-    = view(from, {named.end, list.width}).index_select(0, indices(named.rows));
-  at::Tensor rows = view(to, {count, list.width});
-  if (named.all())
-    rows.add_(added);
-  else
-    rows.index_add_(0, indices(named.places), added.to(rows.scalar_type()));
-}
-
-void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
-                               TypedPtr to) {
-  const NamedRows named(list);
-  const auto count = static_cast<std::int64_t>(list.rows.size());
-  const FixedOrder order; // for repeated rows
-  at::Tensor added = view(from, {count, list.width});
-  if (!list.weights.empty())
-    added = added * column(list.weights);
-  if (!named.all())
-    added = added.index_select(0, indices(named.places));
-  const at::Tensor stored = view(to, {named.end, list.width});
-  at::Tensor sums = stored.to(at::kFloat); // repeated rows are rounded once
-  sums.index_add_(0, indices(named.rows), added.to(at::kFloat), list.factor);
-  if (to.type() != DType::f32)
-    stored.copy_(sums);
-}
-
-void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
-                           ConstTypedPtr b, float* dots_R) {
-  at::Tensor dots = view(dots_R, {shape.rows});
-  at::sum_out(dots,
-              wide(a, {shape.rows, shape.width})
-                * wide(b, {shape.rows, shape.width}),
-              {1});
-}
-
-void AtenBackend::scale_rows(std::span<const float> weights_R,
-                             std::int64_t width, TypedPtr x) {
-  view(x, {static_cast<std::int64_t>(weights_R.size()), width})
-    .mul_(column(weights_R));
 }
 
 at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,

@@ -1,17 +1,12 @@
 // A Backend made of ATen operations on one libtorch device: the arithmetic of
-// GPUs, and on the CPU a check of it against our own kernels. Products of bf16
-// operands sum in fp32; where the operands are fp32 in memory they are rounded
-// first. Kernels compute in fp32 and round what they store once. Attention over
-// packed sequences uses the given fused kernel where it supports the shape,
-// else two products and a softmax per sequence. Everything else is fp32.
-//
-// Kernels view pointers of the given memory as tensors of the device and run on
-// the default stream of the calling thread, so that threads share one order.
+// GPUs, and on the CPU a check of it against our own kernels. Kernels compute
+// and sum in fp32 and round what they store once. Attention over packed
+// sequences uses the fused kernel where it supports the shape. Kernels view
+// pointers of the given memory as tensors of the device and run on the default
+// stream of the calling thread, so that threads share one order.
 #pragma once
 
-#include "models/gpu/aten_options.hpp"
-#include "models/gpu/device_tables.hpp"
-#include "models/kernels/backend.hpp"
+#include "models/gpu/aten_views.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -19,11 +14,10 @@ namespace troupe::models {
 
 struct AtenRows; // aten_parts.hpp
 
-class AtenBackend final : public Backend {
+class AtenBackend final : public AtenViews {
 public:
   explicit AtenBackend(at::Device device, const AtenOptions& options = {})
-    : device_(device),
-      options_(options) {}
+    : AtenViews(device, options) {}
 
   const net::BlockMemory* memory() const override {
     return options_.memory;
@@ -58,6 +52,13 @@ public:
   void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
             const ConstTypedMatrix& b, const TypedMatrix& c,
             const GemmOptions& options) override;
+  void grouped_product(const GroupedShape& shape, const ConstTypedMatrix& x,
+                       GroupedWeights weights, const TypedMatrix& y) override;
+  void grouped_grad_x(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      GroupedWeights weights, const TypedMatrix& dx) override;
+  void grouped_grad_w(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      const ConstTypedMatrix& x, GroupedGrads grads) override;
+  std::int64_t grouped_rows_at_once() const override;
   std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
                                           DType operands) override;
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
@@ -95,6 +96,11 @@ public:
   void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                          TypedPtr d_act) override;
 
+  std::optional<ChosenExperts>
+  choose_experts(const ExpertChoice& shape, const float* logits_TE,
+                 const float* correction_E) override;
+  bool choice_backward(const ExpertChoice& shape, const RoutedChoice& routed,
+                       const float* d_weight_S, float* d_logits_TE) override;
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const KeptIds& kept, float* logits_RV) override;
@@ -127,18 +133,8 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
-  /// Returns numbers of the device as a tensor of their type; contiguous unless
-  /// strides are given.
-  at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
-                  at::OptionalIntArrayRef strides = std::nullopt) const;
-  /// Returns numbers in fp32: a view of those that are.
-  at::Tensor wide(ConstTypedPtr data, at::IntArrayRef sizes,
-                  at::OptionalIntArrayRef strides = std::nullopt) const;
   void logit_gradient_piece(const LogitRows& shape,
                             const RowGradients& gradients, float* logits_RV);
-  /// Returns host numbers as a tensor on the device.
-  at::Tensor indices(std::span<const std::int64_t> values) const;
-  at::Tensor column(std::span<const float> values_R) const; ///< [R, 1]
   /// Returns the reciprocal root mean square of heads, [T, N, 1].
   at::Tensor heads_rstd(const QkNormShape& shape,
                         const at::Tensor& heads_TND) const;
@@ -158,14 +154,12 @@ private:
   at::Tensor masked_scores(const AttentionShape& shape,
                            const at::Tensor& queries_ALD,
                            const at::Tensor& keys_GKD) const;
-  /// Computes attention one sequence after the other, with materialised scores.
   void plain_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void plain_attention_backward(const AttentionShape& shape,
                                 ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
                                 const float* lse_AT, ConstTypedPtr d_context_TX,
                                 TypedPtr d_qkv_TX) const;
-  /// Computes attention of all sequences at once with the fused kernel.
   void flash_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void flash_attention_backward(const AttentionShape& shape,
@@ -187,14 +181,9 @@ private:
   void attend_singles(const DecodeAttention& what,
                       std::span<const DecodeGroup> groups, const AtenRows& rows,
                       KvCache& cache, const at::Tensor& context_RX) const;
-  /// Computes attention for the rows of one sequence.
   void attend_group(const DecodeAttention& what, const DecodeGroup& group,
                     const AtenRows& rows, KvCache& cache,
                     const at::Tensor& context_RX) const;
-
-  at::Device device_;
-  AtenOptions options_;
-  mutable DeviceTables tables_;
 };
 
 } // namespace troupe::models

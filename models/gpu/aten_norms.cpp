@@ -2,6 +2,7 @@
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/aten_parts.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
+#include "models/gpu/kernels/qk_norm.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/own_kernels.hpp"
@@ -136,8 +137,64 @@ at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
   return (mean + shape.eps).rsqrt();
 }
 
+namespace {
+
+gpu::HeadRows aten_heads(const QkNormShape& shape) {
+  return {shape.rows, shape.stride, shape.heads, shape.head_dim};
+}
+
+/// Returns the bytes of one tensor of heads.
+std::int64_t head_bytes(const QkNormShape& shape, DType type) {
+  return aten_bytes(NormShape{shape.rows, shape.heads * shape.head_dim}, type);
+}
+
+void own_qk_norm(at::Device device, const QkNormShape& shape,
+                 const float* weight_D, TypedPtr x, TypedPtr raw_TX) {
+  gpu::with_stored(x.type(), [&](auto as) {
+    using Kernel = gpu::HeadNorm<typename decltype(as)::type>;
+    const gpu::HeadRows heads = aten_heads(shape);
+    gpu::run_kernel(
+      device,
+      Kernel{heads, weight_D, as.at(x), raw_TX ? as.at(raw_TX) : nullptr,
+             shape.eps, aten_plus(shape.kind)},
+      Kernel::blocks(shape.rows * shape.heads),
+      {"qk_norm", (raw_TX ? 3 : 2) * head_bytes(shape, x.type())});
+  });
+}
+
+void own_qk_norm_backward(at::Device device, const QkNormShape& shape,
+                          const float* weight_D, ConstTypedPtr raw_TX,
+                          TypedPtr dx, float* d_weight_D,
+                          Workspace& workspace) {
+  const Workspace::Mark mark = workspace.mark();
+  gpu::with_stored(dx.type(), [&](auto as) {
+    using Kernel = gpu::HeadNormBackward<typename decltype(as)::type>;
+    const gpu::HeadRows heads = aten_heads(shape);
+    const std::int64_t count = shape.rows * shape.heads;
+    const std::int64_t chunks = Kernel::chunks(count);
+    float* partial_CD = workspace.take(chunks * shape.head_dim);
+    const std::int64_t partial_bytes
+      = aten_bytes({chunks, shape.head_dim}, DType::f32);
+    gpu::run_kernel(
+      device,
+      Kernel{heads, weight_D, as.at(raw_TX), as.at(dx), partial_CD, shape.eps,
+             aten_plus(shape.kind)},
+      Kernel::blocks(count),
+      {"qk_norm_backward", 3 * head_bytes(shape, dx.type()) + partial_bytes});
+    gpu::run_kernel(
+      device, gpu::AddRows{partial_CD, d_weight_D, chunks, shape.head_dim},
+      gpu::AddRows::blocks(shape.head_dim), {"add_rows", partial_bytes});
+  });
+  workspace.rewind(mark);
+}
+
+} // namespace
+
 void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
                           TypedPtr x, TypedPtr raw_TX) {
+  const bool one_type = !raw_TX || raw_TX.type() == x.type();
+  if (options_.own_kernels && shape.sums.squares_T == nullptr && one_type)
+    return own_qk_norm(device_, shape, weight_D, x, raw_TX);
   const std::int64_t d = shape.head_dim;
   const at::Tensor stored
     = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
@@ -153,7 +210,11 @@ void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
 void AtenBackend::qk_norm_backward(const QkNormShape& shape,
                                    const float* weight_D, ConstTypedPtr raw_TX,
                                    TypedPtr dx, float* d_weight_D,
-                                   Workspace& /*workspace*/) {
+                                   Workspace& workspace) {
+  if (options_.own_kernels && shape.sums.squares_T == nullptr
+      && raw_TX.type() == dx.type())
+    return own_qk_norm_backward(device_, shape, weight_D, raw_TX, dx,
+                                d_weight_D, workspace);
   const std::int64_t d = shape.head_dim;
   const at::Tensor raw = wide(raw_TX, {shape.rows, shape.heads, d});
   const at::Tensor stored

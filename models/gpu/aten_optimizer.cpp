@@ -3,6 +3,7 @@
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 #include "models/gpu/own_kernels.hpp"
+#include "models/gpu/upload.hpp"
 
 #include <ATen/ATen.h>
 
@@ -62,10 +63,7 @@ std::int64_t run_bytes(std::span<const OptimizerRun> runs) {
 class AtenRuns {
 public:
   AtenRuns(std::span<const OptimizerRun> runs, at::Device device)
-    : bytes_(at::from_blob(const_cast<OptimizerRun*>(runs.data()),
-                           {static_cast<std::int64_t>(runs.size_bytes())},
-                           at::kByte)
-               .to(device)) {}
+    : bytes_(upload(std::as_bytes(runs), at::kByte, device)) {}
 
   const OptimizerRun* data() const {
     return static_cast<const OptimizerRun*>(bytes_.const_data_ptr());

@@ -14,6 +14,13 @@
 
 namespace troupe::models {
 
+/// Returns whether ATen computes grouped products in one launch on GPUs of this
+/// generation, Hopper and Blackwell; on others it has a loop that waits for the
+/// device.
+inline bool has_grouped_products(int generation) {
+  return generation == 9 || generation == 10;
+}
+
 struct AtenOptions {
   using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
 
@@ -22,7 +29,8 @@ struct AtenOptions {
   NewRecorder new_recorder = nullptr; ///< null: nothing is captured
   DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
   std::int64_t page_tokens = 256;     ///< of the KV cache
-  bool own_kernels = false; ///< those of models/gpu/kernels, not ATen's
+  bool own_kernels = false;      ///< those of models/gpu/kernels, not ATen's
+  bool grouped_products = false; ///< ATen's, in one launch
 };
 
 } // namespace troupe::models

@@ -18,7 +18,7 @@ inline constexpr double aten_hidden_score
 /// Returns what a norm multiplies by.
 at::Tensor aten_weight(const at::Tensor& weight, NormKind kind);
 
-/// Returns numbers of the host on the device: a copy that the host waits for.
+/// Returns numbers of the host on the device (upload.hpp).
 at::Tensor on_device(std::span<const std::int64_t> values, at::Device device);
 
 /// Rows of a decoding pass, on the device.

@@ -1,22 +1,25 @@
 #include "models/gpu/device_tables.hpp"
 
-#include <ATen/ops/from_blob.h>
+#include "models/gpu/upload.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
 namespace {
 
-constexpr std::size_t most_tables = 8;
+/// Those of a pass, and those of a layer with experts, forward or backward.
+constexpr std::size_t most_tables = 16;
 
 } // namespace
 
-at::Tensor DeviceTables::of(std::span<const std::int32_t> values,
-                            at::Device device) {
+at::Tensor DeviceTables::of(std::span<const std::byte> bytes,
+                            at::ScalarType type, at::Device device) {
   const std::lock_guard lock(mutex_);
   const auto known = std::ranges::find_if(last_, [&](const Table& table) {
-    return std::ranges::equal(table.values, values);
+    return table.on_device.scalar_type() == type
+           && std::ranges::equal(table.bytes, bytes);
   });
   if (known != last_.end()) {
     std::rotate(known, known + 1, last_.end());
@@ -24,13 +27,8 @@ at::Tensor DeviceTables::of(std::span<const std::int32_t> values,
   }
   if (last_.size() == most_tables)
     last_.erase(last_.begin());
-  Table& table = last_.emplace_back();
-  table.values.assign(values.begin(), values.end());
-  table.on_device
-    = at::from_blob(table.values.data(),
-                    {static_cast<std::int64_t>(values.size())}, at::kInt)
-        .to(device, /*non_blocking=*/false, /*copy=*/true);
-  return table.on_device;
+  Table table{{bytes.begin(), bytes.end()}, upload(bytes, type, device)};
+  return last_.emplace_back(std::move(table)).on_device;
 }
 
 } // namespace troupe::models

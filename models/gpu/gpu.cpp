@@ -41,13 +41,14 @@ Backend& gpu_backend(std::uint32_t device) {
   const std::size_t index = device % gpus.names.size();
   found = std::make_unique<AtenBackend>(
     at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index)),
-    AtenOptions{.memory = &gpu_memory(),
-                .flash = gpus.generations[index] >= first_with_flash
-                           ? &aten_flash()
-                           : nullptr,
-                .new_recorder = &gpu_recorder,
-                .bf16_storage = DType::bf16,
-                .own_kernels = gpu::has_gpu_kernels()});
+    AtenOptions{
+      .memory = &gpu_memory(),
+      .flash
+      = gpus.generations[index] >= first_with_flash ? &aten_flash() : nullptr,
+      .new_recorder = &gpu_recorder,
+      .bf16_storage = DType::bf16,
+      .own_kernels = gpu::has_gpu_kernels(),
+      .grouped_products = has_grouped_products(gpus.generations[index])});
   return *found;
 }
 

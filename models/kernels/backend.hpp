@@ -18,9 +18,8 @@
 #include "models/kernels/adamw.hpp"
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
-#include "models/kernels/device_access.hpp"
 #include "models/kernels/elementwise.hpp"
-#include "models/kernels/gemm.hpp"
+#include "models/kernels/expert_choice.hpp"
 #include "models/kernels/graph_capture.hpp"
 #include "models/kernels/kept_logits.hpp"
 #include "models/kernels/logits.hpp"
@@ -42,7 +41,7 @@
 
 namespace troupe::models {
 
-class Backend : public DeviceAccess {
+class Backend : public ExpertKernels {
 public:
   /// Returns the type in which activations, weights of products and cached keys
   /// and values are stored where products take `operands`.
@@ -82,10 +81,6 @@ public:
                           TypedPtr x)
     = 0;
 
-  virtual void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
-                    const ConstTypedMatrix& b, const TypedMatrix& c,
-                    const GemmOptions& options)
-    = 0;
   /// Prepares weights, stacked along their rows, as one.
   virtual std::unique_ptr<PreparedWeight>
   prepare(std::span<const at::Tensor> parts, DType operands) = 0;

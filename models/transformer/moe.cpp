@@ -2,24 +2,15 @@
 
 #include "models/kernels/backend.hpp"
 #include "models/kernels/linear.hpp"
+#include "models/kernels/typed_tensor.hpp"
+#include "models/transformer/expert_products.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
 namespace {
-
-void moe_gate_up(const MoeShape& shape, const ExpertWeights& w,
-                 std::int64_t num_rows, ConstTypedPtr x, TypedPtr out) {
-  const ProductRows rows{num_rows, shape.operands};
-  const std::int64_t hidden = shape.hidden;
-  const std::int64_t width = shape.unit.width;
-  Backend& backend = *shape.backend;
-  if (w.gate_up.defined())
-    return linear(backend, rows, {x, hidden}, w.gate_up, {}, {out, 2 * width});
-  linear(backend, rows, {x, hidden}, w.gate, {}, {out, 2 * width});
-  linear(backend, rows, {x, hidden}, w.up, {}, {out + width, 2 * width});
-}
 
 /// The experts of this device and the rows that go to them.
 struct ExpertInputs {
@@ -28,50 +19,42 @@ struct ExpertInputs {
   std::int64_t first = 0; ///< index of the first expert in the routing
   ConstTypedPtr x;
   TypedPtr gate_up;
+
+  std::vector<ExpertGroup> groups(const Backend& backend) const {
+    return routing.groups_of(first, experts.size(),
+                             backend.grouped_rows_at_once());
+  }
 };
 
-std::int64_t most_rows(const std::vector<ExpertSlots>& slots) {
+std::int64_t most_rows(const std::vector<ExpertGroup>& groups) {
   std::int64_t most = 0;
-  for (const ExpertSlots& own : slots)
-    most = std::max(most, own.rows);
+  for (const ExpertGroup& group : groups)
+    most = std::max(most, group.rows());
   return most;
 }
 
 struct ExpertBackward {
-  const MoeShape& shape;
-  const ExpertWeights& w;
-  const ExpertWeights& g;
+  const ExpertProducts& products;
+  const std::vector<ExpertWeights>& grads; ///< of the device
   RoutedSlots slots;
   float* d_weight_S; ///< of the device
-
-  MlpShape unit() const {
-    MlpShape s = shape.unit;
-    s.rows = slots.rows;
-    return s;
-  }
 
   /// Computes dx [n, H] from dy [n, H] and x [n, H], gathered; consumes gate_up
   /// [n, 2I]; d_act and act have room for [n, I].
   void run(TypedPtr dy, ConstTypedPtr x, TypedPtr gate_up, TypedPtr d_act,
            TypedPtr act, TypedPtr dx) const {
-    const std::int64_t h = shape.hidden;
-    const std::int64_t width = shape.unit.width;
-    const std::int64_t rows = slots.rows;
-    Backend& backend = *shape.backend;
-    const ProductRows products{rows, shape.operands};
-    linear_grad_input(backend, products, {dy, h}, w.down, {d_act, width});
-    backend.mlp_unit(unit(), gate_up, act);
-    backend.row_dots({rows, width}, d_act, act, d_weight_S + slots.begin);
+    const std::int64_t h = products.shape().hidden;
+    const std::int64_t width = products.shape().unit.width;
+    Backend& backend = *products.shape().backend;
+    products.grad_act(dy, d_act);
+    backend.mlp_unit(products.unit(), gate_up, act);
+    backend.row_dots({slots.rows, width}, d_act, act, d_weight_S + slots.begin);
     backend.scale_rows(slots.weights(), width, d_act);
     backend.scale_rows(slots.weights(), h, dy);
-    backend.mlp_unit_backward(unit(), gate_up, d_act);
-    linear_grad_weight(backend, products, {dy, h}, {d_act, width}, g.down);
-    linear_grad_weight(backend, products, {gate_up, 2 * width}, {x, h}, g.gate);
-    linear_grad_weight(backend, products, {gate_up + width, 2 * width}, {x, h},
-                       g.up);
-    linear_grad_input(backend, products, {gate_up, 2 * width}, w.gate, {dx, h});
-    linear_grad_input(backend, products, {gate_up + width, 2 * width}, w.up,
-                      {dx, h}, /*accumulate=*/true);
+    backend.mlp_unit_backward(products.unit(), gate_up, d_act);
+    products.add_down_grads(dy, d_act, grads);
+    products.add_gate_up_grads(gate_up, x, grads);
+    products.grad_x(gate_up, dx);
   }
 };
 
@@ -99,25 +82,21 @@ void run_experts(const MoeShape& shape, const ExpertInputs& in, TypedPtr out,
                  Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
-  const auto all = in.routing.slots_of(in.first, in.experts.size());
-  const std::int64_t most = most_rows(all);
+  const auto groups = in.groups(*shape.backend);
+  const std::int64_t most = most_rows(groups);
   const Workspace::Mark mark = workspace.mark();
   const TypedPtr rows_x = workspace.take(most * h, shape.storage);
   const TypedPtr rows_y = workspace.take(most * h, shape.storage);
   const TypedPtr act = workspace.take(most * width, shape.storage);
-  for (const ExpertSlots& slots : all) {
-    const ExpertWeights& w = in.experts[slots.index];
-    const TypedPtr gate_up = in.gate_up + slots.before * 2 * width;
-    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
-               rows_x);
-    moe_gate_up(shape, w, slots.rows, rows_x, gate_up);
-    MlpShape unit = shape.unit;
-    unit.rows = slots.rows;
-    shape.backend->mlp_unit(unit, gate_up, act);
-    linear(*shape.backend, {slots.rows, shape.operands}, {act, width}, w.down,
-           {}, {rows_y, h});
-    moe_scatter(*shape.backend, {in.routing, slots.begin, slots.rows}, h,
-                SlotWeights::applied, rows_y, out);
+  for (const ExpertGroup& group : groups) {
+    const ExpertProducts products{shape, in.experts, group};
+    const RoutedSlots slots{in.routing, group.begin, group.rows()};
+    const TypedPtr gate_up = in.gate_up + group.before * 2 * width;
+    moe_gather(*shape.backend, slots, h, in.x, rows_x);
+    products.gate_up(rows_x, gate_up);
+    shape.backend->mlp_unit(products.unit(), gate_up, act);
+    products.down(act, rows_y);
+    moe_scatter(*shape.backend, slots, h, SlotWeights::applied, rows_y, out);
   }
   workspace.rewind(mark);
 }
@@ -130,28 +109,23 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
                           Workspace& workspace) {
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
-  const auto all = in.routing.slots_of(in.first, in.experts.size());
-  const std::int64_t most = most_rows(all);
+  const auto groups = in.groups(*shape.backend);
+  const std::int64_t most = most_rows(groups);
   const Workspace::Mark mark = workspace.mark();
   const TypedPtr rows_x = workspace.take(most * h, shape.storage);
   const TypedPtr rows_dy = workspace.take(most * h, shape.storage);
   const TypedPtr rows_dx = workspace.take(most * h, shape.storage);
   const TypedPtr d_act = workspace.take(most * width, shape.storage);
   const TypedPtr act = workspace.take(most * width, shape.storage);
-  for (const ExpertSlots& slots : all) {
-    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, in.x,
-               rows_x);
-    moe_gather(*shape.backend, {in.routing, slots.begin, slots.rows}, h, dy,
-               rows_dy);
-    const ExpertBackward expert{shape,
-                                in.experts[slots.index],
-                                grads[slots.index],
-                                {in.routing, slots.begin, slots.rows},
-                                d_weight_S};
-    expert.run(rows_dy, rows_x, in.gate_up + slots.before * 2 * width, d_act,
-               act, rows_dx);
-    moe_scatter(*shape.backend, {in.routing, slots.begin, slots.rows}, h,
-                SlotWeights::ignored, rows_dx, dx);
+  for (const ExpertGroup& group : groups) {
+    const ExpertProducts products{shape, in.experts, group};
+    const RoutedSlots slots{in.routing, group.begin, group.rows()};
+    moe_gather(*shape.backend, slots, h, in.x, rows_x);
+    moe_gather(*shape.backend, slots, h, dy, rows_dy);
+    const ExpertBackward backward{products, grads, slots, d_weight_S};
+    backward.run(rows_dy, rows_x, in.gate_up + group.before * 2 * width, d_act,
+                 act, rows_dx);
+    moe_scatter(*shape.backend, slots, h, SlotWeights::ignored, rows_dx, dx);
   }
   workspace.rewind(mark);
 }
@@ -300,6 +274,21 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   workspace.rewind(mark);
 }
 
+ExpertChoice choice_of(const RouterShape& shape) {
+  return {shape.tokens, shape.experts, shape.chosen, shape.rule,
+          shape.needs_scores()};
+}
+
+/// Computes the gradient of logits on the device if it has a kernel for it.
+bool routed_backward(const MoeShape& shape, const Routing& routing,
+                     const float* d_weight_S, float* d_logits_TE) {
+  const std::vector<std::int64_t> slot_TK = routing.slots_of_tokens();
+  return shape.backend->choice_backward(
+    choice_of(shape.router),
+    {routing.chosen_TK, slot_TK, routing.weight_S, routing.scores_TE},
+    d_weight_S, d_logits_TE);
+}
+
 Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
                   ConstTypedPtr x_TH, Workspace& workspace) {
   const std::int64_t tokens = shape.router.tokens;
@@ -318,6 +307,10 @@ Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
 
 Routing route(Backend& backend, const RouterShape& shape, const float* logits,
               const at::Tensor& correction_E) {
+  if (shape.replayed.first == nullptr)
+    if (auto chosen = backend.choose_experts(choice_of(shape), logits,
+                                             numbers_of(correction_E).floats()))
+      return routing_of(shape, std::move(*chosen));
   const auto of_host = backend.read(logits, shape.tokens * shape.experts);
   if (!correction_E.defined())
     return route(shape, of_host.floats(), nullptr);
@@ -382,14 +375,17 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                          {weights.experts, routed.routing, weights.first_expert,
                           x_TH, routed.gate_up_RX},
                          grads.experts, dy_TH, d_weight_S, dx_TH, workspace);
-  const auto d_weights = shape.backend->read(d_weight_S, slots);
-  const auto of_host = shape.backend->change(d_logits, tokens * experts,
-                                             net::OldContent::ignored);
-  route_backward(shape.router, routed.routing, d_weights.floats(),
-                 of_host.floats());
-  if (add_router_loss)
-    add_router_loss(of_host.floats());
-  of_host.put_back();
+  if (add_router_loss
+      || !routed_backward(shape, routed.routing, d_weight_S, d_logits)) {
+    const auto d_weights = shape.backend->read(d_weight_S, slots);
+    const auto of_host = shape.backend->change(d_logits, tokens * experts,
+                                               net::OldContent::ignored);
+    route_backward(shape.router, routed.routing, d_weights.floats(),
+                   of_host.floats());
+    if (add_router_loss)
+      add_router_loss(of_host.floats());
+    of_host.put_back();
+  }
   linear_grad_weight(*shape.backend, tokens, {d_logits, experts},
                      {x_TH, shape.hidden}, grads.router);
   linear_grad_input(*shape.backend, tokens, {d_logits, experts}, weights.router,

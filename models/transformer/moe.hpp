@@ -1,11 +1,11 @@
 // A mixture of experts instead of one MLP (Mixtral, Qwen3-MoE, GLM-4.5): the
 // router (router.hpp) chooses k experts per token and their weights. Tokens are
-// sorted by expert, so that an expert is three products over its tokens. Each
+// sorted by expert, so that experts are three grouped products over them. Each
 // tp rank has all of the router, and a part of each expert's width or, with
 // expert parallelism, some experts; its result is a partial sum. Experts of dp
 // ranks get their tokens from these (expert_exchange.hpp). The host assigns
-// tokens to experts, for which it waits for the router's logits; all else is
-// the device's.
+// tokens to experts, for which it waits for their choice; all else is the
+// device's.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate of an expert.
@@ -86,7 +86,8 @@ enum class SlotWeights : std::uint8_t { applied, ignored };
 void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
                  SlotWeights weights, ConstTypedPtr from, TypedPtr out);
 
-/// Chooses experts by logits [T, E] of the device, on the host.
+/// Chooses experts by logits [T, E] of the device: there, unless they are
+/// replayed, if it has a kernel for it; else on the host.
 Routing route(Backend& backend, const RouterShape& shape, const float* logits,
               const at::Tensor& correction_E);
 

@@ -30,13 +30,6 @@ void sigmoid(std::span<float> logits) {
     x = 1.0F / (1.0F + std::exp(-x));
 }
 
-// A softmax that is renormalized over the chosen experts is a softmax over
-// these alone: the others' logits do not matter.
-bool needs_chosen_only(const RouterRule& rule) {
-  return rule.score == RouterScore::softmax && rule.renormalized
-         && !rule.corrected && rule.groups == 1;
-}
-
 // One token's choice.
 class Chooser {
 public:
@@ -52,7 +45,7 @@ public:
     std::copy_n(logits_E, shape_.experts, scores_E_.begin());
     if (shape_.rule.score == RouterScore::sigmoid)
       sigmoid(scores_E_);
-    else if (!needs_chosen_only(shape_.rule))
+    else if (!shape_.rule.needs_chosen_only())
       softmax(scores_E_);
     compared_E_ = scores_E_;
     if (correction_E_ != nullptr)
@@ -130,7 +123,7 @@ private:
   void weigh() {
     for (std::size_t i = 0; i < weights_K_.size(); ++i)
       weights_K_[i] = scores_E_[static_cast<std::size_t>(order_E_[i])];
-    if (needs_chosen_only(shape_.rule)) {
+    if (shape_.rule.needs_chosen_only()) {
       softmax(weights_K_);
     } else if (shape_.rule.renormalized) {
       const float sum
@@ -158,7 +151,7 @@ private:
 void add_scores(const RouterShape& shape, std::span<const float> chosen_by_E,
                 std::vector<float>& scores_TE) {
   scores_TE.insert(scores_TE.end(), chosen_by_E.begin(), chosen_by_E.end());
-  if (needs_chosen_only(shape.rule)) // by logits
+  if (shape.rule.needs_chosen_only()) // by logits
     softmax(std::span(scores_TE).last(chosen_by_E.size()));
 }
 
@@ -182,12 +175,11 @@ void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
     ++routing.begin_E[static_cast<std::size_t>(expert) + 1];
   std::partial_sum(routing.begin_E.begin(), routing.begin_E.end(),
                    routing.begin_E.begin());
-  std::vector<std::int64_t> next_E = routing.begin_E;
+  const std::vector<std::int64_t> slot_TK = routing.slots_of_tokens();
   routing.token_S.resize(chosen_TK.size());
   routing.weight_S.resize(chosen_TK.size());
   for (std::size_t i = 0; i < chosen_TK.size(); ++i) {
-    const auto slot = static_cast<std::size_t>(
-      next_E[static_cast<std::size_t>(chosen_TK[i])]++);
+    const auto slot = static_cast<std::size_t>(slot_TK[i]);
     routing.token_S[slot]
       = static_cast<std::int32_t>(i / static_cast<std::size_t>(shape.chosen));
     routing.weight_S[slot] = weight_TK[i];
@@ -195,6 +187,15 @@ void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
 }
 
 } // namespace
+
+std::vector<std::int64_t> Routing::slots_of_tokens() const {
+  std::vector<std::int64_t> next_E = begin_E;
+  std::vector<std::int64_t> slot_TK;
+  slot_TK.reserve(chosen_TK.size());
+  for (const std::int32_t expert : chosen_TK)
+    slot_TK.push_back(next_E[static_cast<std::size_t>(expert)]++);
+  return slot_TK;
+}
 
 std::vector<ExpertSlots> Routing::slots_of(std::int64_t first,
                                            std::size_t count) const {
@@ -206,30 +207,51 @@ std::vector<ExpertSlots> Routing::slots_of(std::int64_t first,
   return found;
 }
 
+std::vector<ExpertGroup> Routing::groups_of(std::int64_t first,
+                                            std::size_t count,
+                                            std::int64_t rows_at_once) const {
+  const std::vector<ExpertSlots> all = slots_of(first, count);
+  std::int64_t limit = rows_at_once;
+  for (const ExpertSlots& slots : all)
+    limit = std::max(limit, slots.rows);
+  std::vector<ExpertGroup> groups;
+  for (const ExpertSlots& slots : all) {
+    if (groups.empty() || groups.back().rows() + slots.rows > limit)
+      groups.push_back({slots.index, slots.begin, slots.before, {0}});
+    ExpertGroup& group = groups.back();
+    // Experts without tokens that are between others have no rows.
+    group.begin_G.resize(slots.index - group.first + 1, group.rows());
+    group.begin_G.push_back(group.rows() + slots.rows);
+  }
+  return groups;
+}
+
+Routing routing_of(const RouterShape& shape, ChosenExperts chosen) {
+  Routing routing;
+  routing.chosen_TK = std::move(chosen.experts_TK);
+  routing.scores_TE = std::move(chosen.scores_TE);
+  routing.mismatched_T.assign(static_cast<std::size_t>(shape.tokens), -1);
+  sort_slots(shape, chosen.weight_TK, routing);
+  return routing;
+}
+
 Routing route(const RouterShape& shape, const float* logits_TE,
               const float* correction_E) {
-  const auto k = static_cast<std::size_t>(shape.chosen);
-  std::vector<float> weight_TK(static_cast<std::size_t>(shape.tokens) * k);
-  Routing routing;
-  routing.chosen_TK.resize(weight_TK.size());
-  const bool keeps_scores
-    = shape.keeps_scores || !needs_chosen_only(shape.rule);
-  if (keeps_scores)
-    routing.scores_TE.reserve(
-      static_cast<std::size_t>(shape.tokens * shape.experts));
+  ChosenExperts chosen;
+  std::vector<std::int32_t> mismatched_T;
   Chooser chooser(shape, correction_E);
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
     chooser.choose(t, logits_TE + t * shape.experts);
-    routing.mismatched_T.push_back(chooser.mismatched());
-    if (keeps_scores)
-      add_scores(shape, chooser.scores_E(), routing.scores_TE);
-    for (std::size_t i = 0; i < k; ++i) {
-      const std::size_t at = static_cast<std::size_t>(t) * k + i;
-      routing.chosen_TK[at] = static_cast<std::int32_t>(chooser.expert(i));
-      weight_TK[at] = chooser.weight(i);
+    mismatched_T.push_back(chooser.mismatched());
+    if (shape.needs_scores())
+      add_scores(shape, chooser.scores_E(), chosen.scores_TE);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(shape.chosen); ++i) {
+      chosen.experts_TK.push_back(static_cast<std::int32_t>(chooser.expert(i)));
+      chosen.weight_TK.push_back(chooser.weight(i));
     }
   }
-  sort_slots(shape, weight_TK, routing);
+  Routing routing = routing_of(shape, std::move(chosen));
+  routing.mismatched_T = std::move(mismatched_T);
   return routing;
 }
 
@@ -265,7 +287,7 @@ void route_backward(const RouterShape& shape, const Routing& routing,
     each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t) {
       mean_T[t] += routing.weight_S[s] / scale * d_weight_S[s];
     });
-  if (needs_chosen_only(shape.rule))
+  if (shape.rule.needs_chosen_only())
     return each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t e) {
       d_logits_TE[t * experts + e]
         = routing.weight_S[s] * (d_weight_S[s] - mean_T[t]);

@@ -1,12 +1,14 @@
 // The router of a layer with experts: chooses k of E experts for each token
 // from the logits of a linear layer, and their weights in the sum of outputs,
-// by the rule of the model (config/model/expert_shape.hpp). Runs on the host.
+// by the rule of the model (config/model/expert_shape.hpp). Runs on the host; a
+// device may choose (models/kernels/expert_choice.hpp), the host assigns.
 //
 // T tokens, E experts, k experts per token, S = T * k slots (a token at an
 // expert) in order of expert, then of token.
 #pragma once
 
 #include "config/model/expert_shape.hpp"
+#include "models/kernels/expert_choice.hpp"
 
 #include <cstdint>
 #include <span>
@@ -39,6 +41,10 @@ struct RouterShape {
   std::int64_t slots() const {
     return tokens * chosen;
   }
+  /// Returns whether the scores of all experts are needed after the choice.
+  bool needs_scores() const {
+    return keeps_scores || !rule.needs_chosen_only();
+  }
 };
 
 /// One expert of a run of experts, and the slots of its tokens.
@@ -47,6 +53,21 @@ struct ExpertSlots {
   std::int64_t begin = 0; ///< first slot
   std::int64_t rows = 0;
   std::int64_t before = 0; ///< slots of the run before them
+};
+
+/// Neighbouring experts of a run of experts that are computed together.
+struct ExpertGroup {
+  std::size_t first = 0;             ///< in the run
+  std::int64_t begin = 0;            ///< first slot of their tokens
+  std::int64_t before = 0;           ///< slots of the run before them
+  std::vector<std::int64_t> begin_G; ///< each one's first row, and the end
+
+  std::int64_t rows() const {
+    return begin_G.back();
+  }
+  std::size_t experts() const {
+    return begin_G.size() - 1;
+  }
 };
 
 /// The assignment of tokens to experts, with weights.
@@ -62,15 +83,24 @@ struct Routing {
   /// the weights only (a renormalized softmax without a balance loss).
   std::vector<float> scores_TE;
 
+  /// Returns the slot of each of `chosen_TK`.
+  std::vector<std::int64_t> slots_of_tokens() const;
   /// Returns those of `count` experts from `first` on that have any tokens.
   std::vector<ExpertSlots> slots_of(std::int64_t first,
                                     std::size_t count) const;
+  /// Returns all of these in groups of at most `rows_at_once` rows, or as many
+  /// as the largest expert has.
+  std::vector<ExpertGroup> groups_of(std::int64_t first, std::size_t count,
+                                     std::int64_t rows_at_once) const;
 };
 
 /// Chooses the k experts with the largest scores for each token; ties go to the
 /// lowest index. `correction_E` is null unless the rule has one.
 Routing route(const RouterShape& shape, const float* logits_TE,
               const float* correction_E);
+
+/// Assigns tokens to the experts that a device chose for them.
+Routing routing_of(const RouterShape& shape, ChosenExperts chosen);
 
 /// Adds each expert's load times E minus the load of all, whole numbers whose
 /// sign says whether it had more tokens than the mean, to out_E. A token counts

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <vector>
 
 namespace troupe::models {
@@ -197,10 +198,11 @@ struct LayerBackward {
       = normed(stack::mlp_input(model.shape, s), w.post_norm);
     const MoeShape moe = stack::moe_shape(model, w.moe, batch, z, peers);
     const Routing& routing = s.experts->routing;
-    const auto balance = [&](float* d_logits_TE) {
-      if (batch.balance_weight > 0 && peers.first())
+    std::function<void(float*)> balance;
+    if (batch.balance_weight > 0 && peers.first())
+      balance = [&](float* d_logits_TE) {
         balance_backward(moe.router, routing, batch, d_logits_TE);
-    };
+      };
     moe_backward(moe, w.moe, x_TH, *s.experts, dy_copy, g.moe,
                  scratch.d_wide_TH, workspace, balance);
     if (g.moe.correction.defined() && peers.first()) {

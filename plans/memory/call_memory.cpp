@@ -94,7 +94,9 @@ private:
     const auto sequences = in_micro_batch(samples);
     return {.tokens = sequences * longest(),
             .wanted = sequences * new_tokens(),
-            .logits_at_once = unsigned_of(sizes_.engine.logits_at_once)};
+            .logits_at_once = unsigned_of(sizes_.engine.logits_at_once),
+            .grouped_rows_at_once
+            = unsigned_of(sizes_.engine.grouped_rows_at_once)};
   }
 
   /// Returns what our own engine computes of a served generation.

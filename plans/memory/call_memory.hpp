@@ -26,6 +26,8 @@ struct EngineTraits {
   bool stores_operands = false;
   /// Logits that are computed at a time.
   std::int64_t logits_at_once = defaults::logits_at_once;
+  /// Rows of experts that are gathered for a product at a time.
+  std::int64_t grouped_rows_at_once = defaults::grouped_rows_at_once;
   /// Servers generate (`rollout.engine`), with a cache of their own.
   bool serves = false;
   bool serves_on_host = false; ///< with their weights in the hosts' memory

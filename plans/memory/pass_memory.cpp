@@ -70,9 +70,8 @@ public:
   std::uint64_t forward_rest() const {
     if (p_.mlps.expert_layers == 0)
       return head_sums(2);
-    return wide()
-           + tokens()
-               * (p_.hidden + p_.hidden + p_.mlps.expert + num_experts());
+    return wide() + expert_rows() * (2 * p_.hidden + p_.mlps.expert)
+           + tokens() * num_experts();
   }
   /// Returns the floats that the head keeps for its gradient.
   std::uint64_t head() const {
@@ -133,6 +132,12 @@ private:
   std::uint64_t chosen() const {
     return floats_of(p_.whole.experts.per_token);
   }
+  /// Returns the rows of experts that are gathered at a time: at least those
+  /// of one expert, which may have all tokens.
+  std::uint64_t expert_rows() const {
+    return std::clamp(batch_.grouped_rows_at_once, tokens(),
+                      tokens() * std::max<std::uint64_t>(chosen(), 1));
+  }
   std::uint64_t num_experts() const {
     return floats_of(p_.whole.experts.count);
   }
@@ -168,8 +173,8 @@ private:
   std::uint64_t expert_backward_rest() const {
     if (p_.mlps.expert_layers == 0)
       return 0;
-    return tokens()
-           * (4 * p_.hidden + 2 * p_.mlps.expert + num_experts() + chosen());
+    return expert_rows() * (3 * p_.hidden + 2 * p_.mlps.expert)
+           + tokens() * (p_.hidden + num_experts() + chosen());
   }
   std::uint64_t again(bool recompute) const {
     const bool finishes = p_.mlps.expert_layers > 0 || p_.whole.norms_outputs();

@@ -66,6 +66,8 @@ struct PassTokens {
   std::uint64_t wanted = 1; ///< of them, tokens whose log-probability is needed
   /// Logits that are computed at a time.
   std::uint64_t logits_at_once = defaults::logits_at_once;
+  /// Rows of experts that are gathered for a product at a time.
+  std::uint64_t grouped_rows_at_once = defaults::grouped_rows_at_once;
 };
 
 /// Returns the elements of a pass without gradients.

@@ -11,12 +11,14 @@
 #include "models/transformer/transformer.hpp"
 #include "models/transformer/vocab_logprobs.hpp"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/models/aten_counter.hpp"
 
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <span>
 #include <string>
@@ -45,10 +47,14 @@ struct Row {
 // The table of docs/gpu_tests.md.
 constexpr Row decode_layer{
   "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
-constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 4}, "none"};
+constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 1}, "none"};
 constexpr Row train_layer{
   "layer of a micro-batch", {45, 1.55, 0}, "any, 1.5, 0"};
-constexpr Row train_rest{"rest of a micro-batch", {22, 1.78, 10}, "none"};
+constexpr Row expert_layer{
+  "layer with experts of a micro-batch", {76, 3.04, 1}, "any, 1.5, 0"};
+constexpr Row single_experts{
+  "layer with experts, one by one", {242, 2.7, 1}, "groups"};
+constexpr Row train_rest{"rest of a micro-batch", {21, 1.77, 1}, "none"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.
@@ -67,6 +73,16 @@ ModelShape counted_shape(std::int64_t layers) {
   return shape;
 }
 
+/// Returns the same with experts, of which those of a token are as wide as the
+/// MLP together: Mixtral's 8 with 2 each, as wide as 30B-A3B's.
+ModelShape counted_experts(std::int64_t layers) {
+  ModelShape shape = counted_shape(layers);
+  shape.experts.count = 8;
+  shape.experts.per_token = 2;
+  shape.experts.width = shape.intermediate_size / 2;
+  return shape;
+}
+
 constexpr std::int64_t slots = 2;   // 32 beside 8B
 constexpr std::int64_t keys = 1024; // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
@@ -76,14 +92,17 @@ constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
 /// Numbers of elements of a layer.
 struct Elements {
   std::int64_t h, q, kv, i;
+  std::int64_t all_i; ///< of the MLP's weights, or all experts'
 
   explicit Elements(const ModelShape& shape)
     : h(shape.hidden_size),
       q(shape.num_heads * shape.head_dim),
       kv(shape.num_kv_heads * shape.head_dim),
-      i(shape.intermediate_size) {}
+      i(shape.intermediate_size),
+      all_i(shape.experts.exist() ? shape.experts.count * shape.experts.width
+                                  : i) {}
   std::int64_t weights() const {
-    return h * (q + 2 * kv) + q * h + 3 * h * i + 2 * h;
+    return h * (q + 2 * kv) + q * h + 3 * h * all_i + 2 * h;
   }
   /// Returns the elements that a token's forward pass reads and writes in fused
   /// kernels, without those of attention's keys and values.
@@ -195,25 +214,26 @@ struct Counted {
   Weights weights;
   Weights grads;
   CountedFlash flash;
-  AtenBackend backend{at::kCPU,
-                      {.memory = &counted_memory(),
-                       .flash = &flash,
-                       .bf16_storage = DType::bf16,
-                       .own_kernels = true}};
+  AtenBackend backend;
 
-  explicit Counted(std::int64_t layers)
-    : shape(counted_shape(layers)),
+  explicit Counted(const ModelShape& of, bool groups = true)
+    : shape(of),
       parameters(troupe::parameters(shape), true, &counted_memory(),
                  DType::bf16),
       weights(weights_of(shape, parameters, Plane::weight)),
-      grads(weights_of(shape, parameters, Plane::grad)) {
+      grads(weights_of(shape, parameters, Plane::grad)),
+      backend(at::kCPU, {.memory = &counted_memory(),
+                         .flash = &flash,
+                         .bf16_storage = DType::bf16,
+                         .own_kernels = true,
+                         .grouped_products = groups}) {
     weights.operands = DType::bf16;
     parameters.refresh_rounded(backend);
   }
 };
 
 AtenCounts decode_step(std::int64_t layers) {
-  Counted model(layers);
+  Counted model(counted_shape(layers));
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
@@ -227,6 +247,8 @@ AtenCounts decode_step(std::int64_t layers) {
   }
   const RunContext context;
   const auto step = [&] {
+    for (DecodeToken& token : row)
+      ++token.id;
     decoder.feed(row, cache, context);
     decoder.logits(rows, context);
   };
@@ -236,13 +258,30 @@ AtenCounts decode_step(std::int64_t layers) {
   return counter.counts();
 }
 
-AtenCounts micro_batch(std::int64_t layers) {
-  Counted model(layers);
+/// Gives tokens and routers numbers under which tokens go to all experts.
+void spread_tokens(Counted& model) {
+  const auto waves = [](const at::Tensor& x, double step) {
+    x.copy_(at::arange(x.numel(), at::kFloat).mul_(step).sin_().view_as(x));
+  };
+  waves(model.weights.embedding, 1.7);
+  double step = 0.3;
+  for (LayerWeights& w : model.weights.layers) {
+    w.post_norm.weight.fill_(1);
+    waves(w.moe.router, step += 0.4);
+  }
+}
+
+/// `groups`: experts are multiplied in groups, not one by one.
+AtenCounts micro_batch(const ModelShape& shape, bool groups = true) {
+  Counted model(shape, groups);
   RopeTables rope(model.shape, model.backend);
   rope.grow(length);
   Transformer stack{model.shape, model.weights, rope};
   stack.backend = &model.backend;
-  const std::vector<std::int32_t> ids(length, 5);
+  if (shape.experts.exist())
+    spread_tokens(model);
+  std::vector<std::int32_t> ids(length);
+  std::iota(ids.begin(), ids.end(), 5);
   const std::vector<std::span<const std::int32_t>> all(sequences, ids);
   const PackedTokens batch = pack(all);
   WantedTokens wanted;
@@ -317,11 +356,21 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
 }
 
 TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
-  const AtenCounts one = micro_batch(1);
-  const AtenCounts layer = micro_batch(2).minus(one);
   const ModelShape shape = counted_shape(1);
+  const AtenCounts one = micro_batch(shape);
+  const AtenCounts layer = micro_batch(counted_shape(2)).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
   expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
+}
+
+TEST(AtenCounts, OfALayerWithExpertsAreWithinTheirBudget) {
+  const ModelShape shape = counted_experts(1);
+  const AtenCounts layer
+    = micro_batch(counted_experts(2)).minus(micro_batch(shape));
+  expect_within(expert_layer, layer, torchtitan_bytes(shape));
+  const AtenCounts single
+    = micro_batch(counted_experts(2), false).minus(micro_batch(shape, false));
+  expect_within(single_experts, single, torchtitan_bytes(shape));
 }
 
 } // namespace

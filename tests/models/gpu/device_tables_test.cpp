@@ -25,7 +25,7 @@ TEST(DeviceTables, EqualNumbersAreCopiedOnce) {
     EXPECT_EQ(held(tables.of(Numbers{1, 2, 3}, at::kCPU)), (Numbers{1, 2, 3}));
     EXPECT_EQ(held(tables.of(Numbers{1, 2}, at::kCPU)), (Numbers{1, 2}));
   }
-  EXPECT_EQ(counter.counts().uploads, 2);
+  EXPECT_EQ(counter.counts().queued, 2);
 }
 
 TEST(DeviceTables, TheOneThatWasNotReadForLongestIsReplaced) {
@@ -36,9 +36,9 @@ TEST(DeviceTables, TheOneThatWasNotReadForLongestIsReplaced) {
     tables.of(Numbers{i}, at::kCPU);
     tables.of(Numbers{-1}, at::kCPU);
   }
-  EXPECT_EQ(counter.counts().uploads, 20);
+  EXPECT_EQ(counter.counts().queued, 20);
   EXPECT_EQ(held(tables.of(Numbers{0}, at::kCPU)), Numbers{0});
-  EXPECT_EQ(counter.counts().uploads, 21);
+  EXPECT_EQ(counter.counts().queued, 21);
   EXPECT_EQ(held(kept), Numbers{0}) << "a table that is in use stays";
 }
 

@@ -224,5 +224,24 @@ TEST(RouterTies, GoToTheLowestIndex) {
   EXPECT_THAT(routing.chosen_TK, ::testing::ElementsAre(0, 1, 2));
 }
 
+TEST(Routing, GroupsNeighbouringExpertsUpToTheLargestOfThem) {
+  Routing routing;
+  routing.begin_E = {0, 2, 2, 5, 5, 6, 7, 9};
+  const auto groups = routing.groups_of(1, 6, 0);
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[0].first, 1u);
+  EXPECT_EQ(groups[0].begin_G, (std::vector<std::int64_t>{0, 3}));
+  EXPECT_EQ(groups[1].first, 3u);
+  EXPECT_EQ(groups[1].begin, 5);
+  EXPECT_EQ(groups[1].before, 3);
+  EXPECT_EQ(groups[1].begin_G, (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(groups[2].begin_G, (std::vector<std::int64_t>{0, 2}));
+  const auto whole = routing.groups_of(0, 7, 100);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].begin_G, routing.begin_E) << "with those of no tokens";
+  EXPECT_EQ(whole[0].experts(), 7u);
+  EXPECT_TRUE(routing.groups_of(3, 1, 100).empty());
+}
+
 } // namespace
 } // namespace troupe::models

@@ -61,6 +61,20 @@ TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
   EXPECT_LT(more, std::uint64_t{4096} * 131072 + 4096 * 100);
 }
 
+TEST(PassMemory, ExpertsAreCountedByTheRowsThatADeviceGathersAtATime) {
+  auto shape = hand_shape();
+  shape.experts = {.count = 8, .per_token = 2, .width = 32};
+  const StackPart part(shape, {}, 0);
+  PassTokens batch{.tokens = 10, .wanted = 0};
+  const auto one_expert = inference_pass_elements(part, batch);
+  batch.grouped_rows_at_once = 15;
+  EXPECT_EQ(inference_pass_elements(part, batch) - one_expert,
+            5u * (64 + 64 + 32)); // in and out of experts, and activations
+  batch.grouped_rows_at_once = 1000;
+  EXPECT_EQ(inference_pass_elements(part, batch) - one_expert,
+            10u * (64 + 64 + 32));
+}
+
 TEST(PassMemory, StagesAndTensorPeersHaveTheirShare) {
   const auto shape = hand_shape();
   const StackPart first(shape, parse_strategy("p3t2"), 0);

@@ -85,6 +85,8 @@ std::optional<AtenCost> aten_cost(std::string_view name) {
     return AtenCost::picks;
   if (is_of(cost_places, name))
     return AtenCost::places;
+  if (name == "_grouped_mm")
+    return AtenCost::groups;
   if (name == "_local_scalar_dense")
     return AtenCost::download;
   return std::nullopt;

@@ -12,6 +12,7 @@ enum class AtenCost : std::uint8_t {
   none,     ///< a view, an allocation
   parts,    ///< other operations
   kernel,   ///< one launch over all its tensors
+  groups,   ///< one launch that prepares another over all its tensors
   picks,    ///< one launch that reads as much as it returns, and an index
   places,   ///< one launch that writes as much as it gets, and reads an index
   download, ///< a copy to the host

@@ -83,7 +83,8 @@ std::int64_t argument_bytes(const std::string& name, AtenCost cost,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     const std::int64_t own = bytes_of(inputs[i]);
-    const bool is_table = i == 0 && cost != AtenCost::kernel;
+    const bool is_table
+      = i == 0 && (cost == AtenCost::picks || cost == AtenCost::places);
     if (is_table)
       continue;
     const bool is_written
@@ -105,6 +106,12 @@ bool is_upload(const std::string& name, const at::RecordFunction& call) {
          && call.inputs()[0].toTensor().scalar_type() == at::kByte;
 }
 
+/// Returns whether the host waits for an upload.
+bool is_blocking(const std::string& name, const at::RecordFunction& call) {
+  const c10::IValue& non_blocking = call.inputs()[name == "to" ? 5 : 2];
+  return !non_blocking.toBool();
+}
+
 bool is_widening(const std::string& name, const at::RecordFunction& call) {
   return name == "_to_copy"
          && call.inputs()[0].toTensor().scalar_type() == at::kBFloat16;
@@ -122,8 +129,9 @@ void begin_kernel(const std::string& name, AtenCost cost,
   for (const c10::Argument& argument : schema.arguments())
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())
       begun.times_output = 0; // outputs are arguments
-  counting.counts->launches += 1;
-  counting.counts->by_name[name] += 1;
+  const int launches = cost == AtenCost::groups ? 2 : 1;
+  counting.counts->launches += launches;
+  counting.counts->by_name[name] += launches;
   counting.counts->bytes += argument_bytes(name, cost, schema, call.inputs());
   if (name == "mm" || name == "addmm")
     counting.widened.clear(); // it took them
@@ -135,7 +143,9 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
     return begun;
   const std::string name = short_name(call.name());
   if (is_upload(name, call)) {
-    counting.counts->uploads += 1;
+    (is_blocking(name, call) ? counting.counts->uploads
+                             : counting.counts->queued)
+      += 1;
     begun->is_launch = true; // its parts are not counted
     ++counting.inside;
     return begun;
@@ -172,6 +182,7 @@ AtenCounts AtenCounts::minus(const AtenCounts& others) const {
   rest.bytes -= others.bytes;
   rest.uploads -= others.uploads;
   rest.downloads -= others.downloads;
+  rest.queued -= others.queued;
   for (const auto& [name, count] : others.by_name)
     if ((rest.by_name[name] -= count) == 0)
       rest.by_name.erase(name);

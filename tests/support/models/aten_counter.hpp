@@ -23,6 +23,7 @@ struct AtenCounts {
   std::int64_t bytes = 0;
   std::int64_t uploads = 0;   ///< copies from the host, which waits for each
   std::int64_t downloads = 0; ///< copies to the host, same
+  std::int64_t queued = 0;    ///< copies from the host, which does not wait
   std::map<std::string, std::int64_t> by_name; ///< launches
   std::set<std::string> unknown;               ///< operations in no list
 

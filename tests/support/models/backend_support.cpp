@@ -41,8 +41,9 @@ const auto* const needs_gpu
 } // namespace
 
 models::Backend& unrecorded_backend_under_test() {
-  static models::AtenBackend aten(
-    at::kCPU, {.bf16_storage = DType::bf16, .own_kernels = true});
+  static models::AtenBackend aten(at::kCPU, {.bf16_storage = DType::bf16,
+                                             .own_kernels = true,
+                                             .grouped_products = true});
   if (asked() == "aten")
     return aten;
   if (asked() != "gpu")
@@ -55,7 +56,9 @@ models::Backend& unrecorded_backend_under_test() {
                 ? &models::aten_flash()
                 : nullptr,
      .bf16_storage = DType::bf16,
-     .own_kernels = models::gpu::has_gpu_kernels()});
+     .own_kernels = models::gpu::has_gpu_kernels(),
+     .grouped_products
+     = models::has_grouped_products(net::find_gpus().generations.at(0))});
   return gpu;
 }
 
@@ -63,7 +66,8 @@ models::Backend& backend_under_test() {
   static models::AtenBackend aten(at::kCPU,
                                   {.new_recorder = &ReplayingRecorder::make,
                                    .bf16_storage = DType::bf16,
-                                   .own_kernels = true});
+                                   .own_kernels = true,
+                                   .grouped_products = true});
   if (asked() == "host")
     return models::host_backend();
   if (asked() == "aten")

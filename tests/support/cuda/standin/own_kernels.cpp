@@ -2,6 +2,7 @@
 // computes what the CPU form of the same source computes.
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
+#include "models/gpu/kernels/choose_experts.hpp"
 #include "models/gpu/kernels/decode_append.hpp"
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
@@ -9,9 +10,12 @@
 #include "models/gpu/kernels/join_attention.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
+#include "models/gpu/kernels/qk_norm.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
 #include "models/gpu/kernels/rotation.hpp"
+#include "models/gpu/kernels/route_backward.hpp"
+#include "models/gpu/kernels/scatter_rows.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 
 #include "standin.hpp"
@@ -68,11 +72,16 @@ bool give_units() {
 }
 
 [[maybe_unused]] const bool all_given
-  = give_bodies<RmsNorm, RmsNormBackward, Rotate, LogitParts, LogitGradient,
-                DrawToken, DecodeAppend, DecodeAttend, JoinAttention>()
+  = give_bodies<RmsNorm, RmsNormBackward, HeadNorm, HeadNormBackward, Rotate,
+                LogitParts, LogitGradient, DrawToken, DecodeAppend,
+                DecodeAttend, JoinAttention>()
     && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
     && give_body<AdamwStep>() && give_body<RunSquares>()
-    && give_body<JoinSquares>() && give_body<JoinLogitParts>();
+    && give_body<JoinSquares>() && give_body<JoinLogitParts>()
+    && give_body<ChooseExperts>() && give_body<RouteBackward>()
+    && give_body<ScatterRows<float, float>>()
+    && give_body<ScatterRows<Bf16, float>>()
+    && give_body<ScatterRows<Bf16, Bf16>>();
 
 } // namespace
 
