@@ -175,8 +175,12 @@ CheckContext make_check_context(const Settings& settings,
   }
   sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
   sizes.engine.packs_weights = true;
-  if (settings.cluster.device == "gpu")
+  if (settings.cluster.device == "gpu") {
     sizes.engine.logits_at_once = defaults::logits_at_once_on_gpu;
+    sizes.engine.storage = StorageRule::gpu;
+    sizes.engine.rounded = RoundedWeights::none; // no second plane yet
+    sizes.engine.draws = DrawPlace::host;        // models/generate/sampler.hpp
+  }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host
     = sizes.engine.serves && settings.cluster.device != "gpu";

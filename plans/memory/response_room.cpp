@@ -36,7 +36,7 @@ std::uint64_t ResponseCall::cache_bytes(std::uint32_t responses) const {
   return responses
          * cache_slot_elements(shape, placement.strategy, stage,
                                sizes.max_sequence_tokens)
-         * size_bytes(stored_dtype(sizes, dtype));
+         * size_bytes(stored_types(sizes.engine.storage, dtype).cache);
 }
 
 std::uint32_t ResponseCall::most() const {

@@ -30,7 +30,7 @@ PlanProblem long_responses() {
   problem.sizes.max_sequence_tokens = 1536;
   problem.sizes.max_new_tokens = 1024;
   problem.sizes.micro_batch_tokens = 8192;
-  problem.sizes.engine.stores_operands = true;
+  problem.sizes.engine.storage = StorageRule::published;
   problem.sizes.cache_adapts = true;
   problem.lengths = Lengths(512, 1024, 1024);
   return problem;
