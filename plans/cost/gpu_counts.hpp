@@ -26,8 +26,8 @@ struct GpuStepCounts {
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
   .decode_rest = {5, 1.0, 4},
-  .score_layer = {15, 1.6, 0},
-  .score_rest = {10, 1.4, 8},
+  .score_layer = {16, 1.44, 0},
+  .score_rest = {8, 1.79, 6},
   .train_layer = {45, 1.55, 0},
   .train_rest = {22, 1.78, 10},
 };
