@@ -148,9 +148,27 @@ void add_cluster(FieldTable& table) {
       "Largest buffer, in MiB per device, for weights from another host "
       "that await their EMA update; all other weights are received in place.")
     .at_least(1);
-  add("memory_reserve", &C::memory_reserve,
-      "Share of each device's memory that plans leave free, for libraries "
-      "and fragmentation. auto: 0.08 on GPUs, 0 on CPUs.")
+}
+
+void add_reserves(FieldTable& table) {
+  auto add_reserve
+    = [&](const char* key, std::optional<double> MemoryReserves::*member,
+          const char* sentence) -> Field& {
+    return table.add_nested("cluster", key, &Settings::cluster,
+                            &ClusterSettings::reserves, member, sentence);
+  };
+  add_reserve(
+    "memory_reserve", &MemoryReserves::memory,
+    "Share of each device's memory that plans leave free. auto: 0 on CPUs; "
+    "of GPUs see cluster.device_memory_reserve.")
+    .at_least(0)
+    .below(1);
+  add_reserve(
+    "device_memory_reserve", &MemoryReserves::device_memory,
+    "Share of each GPU's memory that plans leave free for what they do not "
+    "count: the context of the driver, NCCL's buffers, workspaces of "
+    "libraries, fragmentation. auto: cluster.memory_reserve where it is "
+    "given, else 0.08.")
     .at_least(0)
     .below(1);
 }
@@ -255,6 +273,7 @@ std::vector<Field> make_run_fields() {
   FieldTable table;
   add_run(table);
   add_cluster(table);
+  add_reserves(table);
   add_connections(table);
   add_failures(table);
   table

@@ -37,6 +37,12 @@ struct RecoverySettings {
   int spares = 0;                 ///< processes that wait for the next attempt
 };
 
+/// Shares of a device's memory that plans leave free; {}: auto.
+struct MemoryReserves {
+  std::optional<double> memory;        ///< of CPU devices
+  std::optional<double> device_memory; ///< of GPUs
+};
+
 struct ClusterSettings {
   std::optional<int> nodes, devices_per_node, workers_per_node; ///< {}: auto
   std::string device = "auto";   ///< auto|cpu|gpu
@@ -49,10 +55,10 @@ struct ClusterSettings {
   std::string shared_files = "auto"; ///< auto | true | false
   std::map<std::string, std::string> env;
   RecoverySettings recovery;
-  std::optional<int> silence_s;         ///< {}: auto, by number of hosts
-  int move_staging_mib = 64;            ///< per device
-  int own_actor_timeout_s = 120;        ///< between two samples
-  std::optional<double> memory_reserve; ///< share of memory; {}: auto
+  std::optional<int> silence_s;  ///< {}: auto, by number of hosts
+  int move_staging_mib = 64;     ///< per device
+  int own_actor_timeout_s = 120; ///< between two samples
+  MemoryReserves reserves;
   std::uint64_t move_staging_bytes() const {
     return static_cast<std::uint64_t>(move_staging_mib) << 20;
   }

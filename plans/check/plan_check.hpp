@@ -54,7 +54,7 @@ struct CheckContext {
 };
 
 /// Takes sizes, dtypes and corrections from the settings, for devices with
-/// `device_bytes` of memory (0: not known), of which `cluster.memory_reserve`
+/// `device_bytes` of memory (0: not known), of which `usable_bytes`
 /// stays free. The caller fills in shapes. `cluster.device` auto counts as cpu.
 CheckContext make_check_context(const Settings& settings,
                                 const Workflow& workflow,

@@ -178,6 +178,9 @@ CheckContext make_check_context(const Settings& settings,
   if (settings.cluster.device == "gpu") {
     sizes.engine.logits_at_once = defaults::logits_at_once_on_gpu;
     sizes.engine.grouped_rows_at_once = defaults::grouped_rows_at_once_on_gpu;
+    sizes.engine.storage = StorageRule::gpu;
+    sizes.engine.rounded = RoundedWeights::none; // no second plane yet
+    sizes.engine.draws = DrawPlace::host;        // models/generate/sampler.hpp
   }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host

@@ -41,6 +41,12 @@ bool is_cost(const HardwareField& field) {
          && std::string_view(field.unit) != "share";
 }
 
+/// Returns whether 0 means that the number of a whole layer counts.
+bool is_of_kernel(const HardwareField& field) {
+  return field.value == &Hardware::launch_s
+         || field.value == &Hardware::graph_gap_s;
+}
+
 double graph_gaps_s(const Hardware& hardware) {
   return hardware.launch_graph_s > 0
            ? hardware.launch_graph_s
@@ -57,6 +63,8 @@ void take_worse(Hardware& all, const Hardware& one) {
     const auto theirs = one.*(field.value);
     if (is_rate(field))
       mine = std::min(mine, theirs);
+    else if (is_of_kernel(field) && std::min(mine, theirs) == 0)
+      mine = 0;
     else if (is_cost(field))
       mine = std::max(mine, theirs);
   }

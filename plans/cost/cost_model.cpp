@@ -5,7 +5,6 @@
 #include "plans/memory/micro_batches.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace troupe::plans {
 
@@ -32,38 +31,9 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
     hardware_(problem.hardware),
     cores_(problem.hardware, problem.cluster),
     effects_(effects) {
-  for (const auto& [role, shape] : problem.shapes) {
-    Model model;
-    const auto stored = problem.stored_dtype(role);
-    model.element_bytes = static_cast<double>(size_bytes(stored));
-    model.factor_bytes = static_cast<double>(size_bytes(problem.dtype(role)));
-    model.units = unit_bytes(shape, stored);
-    model.layers = static_cast<double>(shape.num_layers);
-    model.hidden = static_cast<double>(shape.hidden_size);
-    model.kv_width = static_cast<double>(shape.num_kv_heads * shape.head_dim);
-    model.attention_width
-      = static_cast<double>(shape.num_heads * shape.head_dim);
-    model.head_width
-      = shape.scalar_head ? 0 : static_cast<double>(shape.vocab_size);
-    // of the last layer: dense ones are few, and the first ones
-    model.layer_parameters
-      = model.units.units.at(static_cast<std::size_t>(shape.num_layers))
-        / model.element_bytes;
-    if (shape.experts.exist()) {
-      model.experts = static_cast<double>(shape.experts.count);
-      model.experts_a_token = static_cast<double>(shape.experts.per_token);
-      model.expert_parameters = (shape.gated_mlp ? 3.0 : 2.0) * model.hidden
-                                * static_cast<double>(shape.experts.width);
-    }
-    model.parameters = static_cast<double>(num_parameters(shape));
-    model.trained.moved = moved_bytes(shape, stored);
-    const auto& moved = model.trained.moved.units;
-    model.trained.parameters
-      = std::accumulate(moved.begin(), moved.end(), 0.0) / model.element_bytes;
-    if (shape.lora.exists()) // no gradients of the weights
-      model.trained.backward = 1;
-    models_.emplace(role, std::move(model));
-  }
+  for (const auto& [role, shape] : problem.shapes)
+    models_.emplace(role,
+                    Model(shape, problem.dtype(role), problem.stored(role)));
   const auto& kinds = problem.hardware.kinds;
   if (kinds.empty())
     return;
@@ -185,7 +155,7 @@ MoveBytes CostModel::move_bytes_of(const std::string& role,
                                    const Placement& to) const {
   const auto& shape = problem_.shapes.at(role);
   const auto planned = [&](const ModelShape& model) {
-    return planned_move_bytes(model, problem_.stored_dtype(role), from, to,
+    return planned_move_bytes(model, problem_.stored(role).weights, from, to,
                               problem_.cluster);
   };
   // cells in closed form are cut like tensors, not by experts, whose moves are
@@ -233,7 +203,7 @@ double CostModel::move_s(const std::string& role, const Placement& from,
     return alone * seconds;
   const auto& model = models_.find(role)->second;
   const auto gathered
-    = bytes_gathered(model.parameters * model.element_bytes, to.strategy);
+    = bytes_gathered(model.parameters * model.bytes.weight, to.strategy);
   return alone
          * std::max(
            seconds,
@@ -254,7 +224,7 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
   const auto gather_s
     = from.zero == Zero::z3
         ? hardware_.move_s
-            + bytes_gathered(model.parameters * model.element_bytes, to)
+            + bytes_gathered(model.parameters * model.bytes.weight, to)
                 / std::max(gather_Bps(hardware_, false),
                            gather_Bps(hardware_, true))
         : 0;
@@ -270,7 +240,7 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
   const auto num_moments = strategy.zero == Zero::none ? dp : 1.0;
   auto bytes = 0.0; // per device and parameter of the model
   if (planes.offload_weights)
-    bytes += model.element_bytes * num_weights;
+    bytes += model.bytes.weight * num_weights;
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * num_moments;
   return cores_.alone(mesh.devices) * model.trained.parameters * bytes
@@ -282,8 +252,10 @@ double CostModel::inference_pass_s(const Job& job) const {
   const auto hop = hop_s(job, tokens);
   if (const auto all = measured_passes_s(job, ProfileOp::forward, tokens, hop))
     return *all;
-  const auto time = layer(job, tokens, problem_.lengths.attention_length());
-  return passes_s(job, time.forward(), head_s(job, tokens), hop);
+  const auto time
+    = layer(job, PassKind::score, tokens, problem_.lengths.attention_length());
+  return passes_s(job, time.forward(), head_s(job, PassKind::score, tokens, 1),
+                  hop);
 }
 
 double CostModel::inference_s(const Job& job) const {
@@ -291,19 +263,23 @@ double CostModel::inference_s(const Job& job) const {
 }
 
 /// Gradients are summed over dp once per mini-batch, layer by layer. Sharding
-/// (z1) sends the same bytes.
+/// (z1) sends the same bytes: half of them before the optimizer's step, and
+/// then, on GPUs with the rate of a gather, the weights that it changed.
 double CostModel::gradients_s(const Job& job) const {
   if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
     return 0;
-  const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
+  const auto bytes = 2 * (job.d - 1) / job.d * job.model.bytes.weight
                      * job.model.trained.parameters / (job.t * job.p);
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.sum_Bps > 0 && !job.span.data
                       ? hw.sum_Bps
                       : link_Bps(job, job.span.data);
-  return bytes / rate
-         + std::max(job.other_layers, job.last_layers)
-             * link_latency_s(job, job.span.data);
+  const auto latency_s = std::max(job.other_layers, job.last_layers)
+                         * link_latency_s(job, job.span.data);
+  if (is_counted() && job.placement.strategy.zero == Zero::z1)
+    return bytes / 2 / rate + bytes / 2 / gather_Bps(hw, job.span.data)
+           + 2 * latency_s;
+  return bytes / rate + latency_s;
 }
 
 double CostModel::optimizer_s(const Job& job) const {
@@ -321,16 +297,16 @@ double CostModel::train_s(const Job& job) const {
   const auto hop = 2 * hop_s(job, tokens);
   const auto products
     = 1 + job.model.trained.backward; // of a pass without recompute
-  const auto head = products * head_s(job, tokens);
+  const auto head = head_s(job, PassKind::train, tokens, products);
   double pass = 0;
   if (const auto all = measured_passes_s(job, ProfileOp::train, tokens, hop)) {
     pass = *all * (products / 3); // all weights were trained
   } else {
-    const auto time = layer(job, tokens, lengths.attention_length());
+    const auto time
+      = layer(job, PassKind::train, tokens, lengths.attention_length());
     const auto forwards = problem_.sizes.recompute_activations ? 2.0 : 1.0;
-    const auto backward = std::max(
-      job.model.trained.backward * time.compute + time.network, 2 * time.host);
-    pass = passes_s(job, forwards * time.forward() + backward, head, hop);
+    pass
+      = passes_s(job, forwards * time.forward() + time.backward(), head, hop);
   }
   const auto gathers = gather_s(job, 3 * job.micro_batches);
   const auto steps

@@ -33,12 +33,14 @@
 //           A graph adds the gaps between its kernels; without graphs a layer
 //           takes at least the host's launches. Sampling is added per stage.
 //           Of p lanes a token takes max(M slowest stage, all stages + p hops)
-//   slots   responses beyond those that a rank decodes at once wait for slots:
-//           each further batch of them adds its prompts and mean length
+//   slots   responses beyond those decoded at once wait: each further batch of
+//           them adds its prompts and mean length
 //   servers 6 passes over 4 bytes of each trained P, at W or a GPU's host rate
 //   control call_s + call_device_s for each device of the mesh
-//   chunks  the first one ends with its longest response, each later one adds
-//           its prompts and mean length
+//   GPUs    of our engine: launches, bytes and copies as counted, in place of
+//           30 passes and guessed launches (gpu_cost.cpp, gpu_counts.hpp)
+//   chunks  the first ends with its longest response, each later one adds its
+//           prompts and mean length
 //
 // Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
 // of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
@@ -48,6 +50,7 @@
 
 #include "plans/cost/cost_effects.hpp"
 #include "plans/cost/mesh_span.hpp"
+#include "plans/cost/model_work.hpp"
 #include "plans/cost/move_cost.hpp"
 #include "plans/cost/plan_problem.hpp"
 #include "plans/cost/shared_cores.hpp"
@@ -108,32 +111,14 @@ public:
   CostModel for_problem(const PlanProblem& problem) const;
 
 private:
-  struct Trained { ///< what is updated, moved, offloaded
-    double parameters = 0;
-    double backward = 2; ///< its products per product of forward
-    UnitBytes moved;
-  };
-  struct Model {
-    double layers = 0, hidden = 0, kv_width = 0, attention_width = 0;
-    double layer_parameters = 0, parameters = 0, head_width = 0;
-    double experts = 0, experts_a_token = 0;
-    double expert_parameters = 0; ///< of one expert; 0: no experts
-    double element_bytes = 2;     ///< as stored and moved
-    double factor_bytes = 2;      ///< of the weights that generation multiplies
-    UnitBytes units;
-    Trained trained;
-
-    double touched_experts(double tokens) const;
-    double used_parameters() const; ///< of a layer, per token
-    double head_share() const;      ///< share of a pass's products
-    double read_parameters(double tokens) const;
-    /// Factor on a device's launches of a layer with one MLP.
-    double launches(double tokens, const Strategy& strategy) const;
-  };
+  using Model = internal::ModelWork;
   struct LayerTime {
     double compute = 0, network = 0, host = 0;
+    double backward_compute = 0, backward_host = 0;
     double forward() const;
+    double backward() const;
   };
+  enum class PassKind : std::uint8_t { score, train };
   /// A call being estimated.
   struct Job {
     const Model& model;
@@ -155,6 +140,10 @@ private:
   double work_s(const Call& call, const Job& job) const;
   double rollout_s(const Job& job) const;
   double engine_backend(const Hardware& hw) const;
+  /// Returns whether work is that of our engine on GPUs, which is predicted
+  /// from counts.
+  bool is_counted() const;
+  bool counts_decoding() const; ///< false for servers, too
   /// Returns the numbers of a mesh on these kinds of nodes.
   const Hardware& numbers(KindSet kinds) const;
   KindSet kinds_of(const std::vector<Rank>& devices) const;
@@ -163,8 +152,15 @@ private:
   std::optional<double> measured_s(const Job& job, ProfileOp op,
                                    double tokens) const;
   double layer_network_s(const Job& job, double tokens) const;
-  LayerTime layer(const Job& job, double tokens, double attends) const;
-  double head_s(const Job& job, double tokens) const;
+  LayerTime layer(const Job& job, PassKind kind, double tokens,
+                  double attends) const;
+  LayerTime gpu_layer(const Job& job, PassKind kind, double tokens,
+                      double attends) const;
+  /// Returns the seconds of `products` products of the head per token.
+  double head_s(const Job& job, PassKind kind, double tokens,
+                double products) const;
+  double gpu_head_s(const Job& job, PassKind kind, double tokens,
+                    double products) const;
   double hop_s(const Job& job, double tokens) const;
   /// Returns the seconds of a pass through the slowest stage.
   double slowest_s(const Job& job, double layer_s, double head) const;
@@ -185,6 +181,10 @@ private:
   double decode_attention_s(const Job& job, double responses,
                             double context) const;
   double decode_token_s(const Job& job, double responses, double context) const;
+  double gpu_decode_read_s(const Job& job, double responses) const;
+  double gpu_decode_layer_s(const Job& job, double responses,
+                            double device_s) const;
+  double gpu_draw_s(const Job& job, double responses) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
 
   const PlanProblem& problem_;

@@ -8,12 +8,12 @@
 
 namespace troupe::plans {
 
+using internal::sampling_bytes_a_token;
+
 namespace {
 
 /// Matrix products of decoding reach only this share of their rate.
 constexpr double decode_efficiency = 0.7;
-/// Sampling: fp32 logits are sorted and summed.
-constexpr double sampling_bytes_a_token = 24;
 /// Passes of an update over a server's weights: they are read, written and
 /// summed by us, summed, read and written by the server.
 constexpr double server_update_passes = 6;
@@ -28,7 +28,8 @@ double CostModel::prefill_s(const Job& job, double samples,
   const auto hop = hop_s(job, tokens);
   if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
     return *all;
-  return passes_s(job, layer(job, tokens, length).forward(), 0, hop);
+  return passes_s(job, layer(job, PassKind::score, tokens, length).forward(), 0,
+                  hop);
 }
 
 /// Attention of `responses` responses with one query token each over `context`
@@ -40,8 +41,7 @@ double CostModel::decode_attention_s(const Job& job, double responses,
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.cache_Bps > 0 ? hw.cache_Bps : hw.mem_Bps;
   const auto kv_width = std::max(m.kv_width / job.t, 1.0);
-  const auto read_s
-    = responses * context * 2 * m.element_bytes * kv_width / rate;
+  const auto read_s = responses * context * 2 * m.bytes.cache * kv_width / rate;
   const auto product_s
     = responses * context * 4 * m.attention_width / (job.t * hw.attn_flops);
   return std::max(read_s, product_s);
@@ -54,14 +54,19 @@ double CostModel::decode_token_s(const Job& job, double responses,
                                  double context) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
-  const auto weights = std::max(
-    m.factor_bytes * m.read_parameters(responses) / (job.t * hw.mem_Bps),
-    2 * m.used_parameters() * responses
-      / (decode_efficiency * job.t * hw.gemm_flops));
+  const auto read_s
+    = counts_decoding()
+        ? gpu_decode_read_s(job, responses)
+        : m.bytes.factor * m.read_parameters(responses) / (job.t * hw.mem_Bps);
+  const auto weights
+    = std::max(read_s, 2 * m.used_parameters() * responses
+                         / (decode_efficiency * job.t * hw.gemm_flops));
   const auto device = weights + decode_attention_s(job, responses, context)
                       + layer_network_s(job, responses);
   if (effects_.engine == Engine::deepspeed_chat)
     return std::max(device, hw.dschat_decode_layer_s);
+  if (counts_decoding())
+    return gpu_decode_layer_s(job, responses, device);
   const auto launches = m.launches(responses, job.placement.strategy);
   if (hw.launch_graph_s > 0)
     return device + hw.launch_graph_s * launches;
@@ -175,8 +180,10 @@ double CostModel::decode_s(const Job& job,
       continue;
     }
     const auto logits
-      = 2 * m.head_width * m.hidden / (job.t * hw.mem_Bps)
-        + sampling_bytes_a_token * responses * m.head_width / hw.mem_Bps;
+      = counts_decoding()
+          ? gpu_draw_s(job, responses)
+          : 2 * m.head_width * m.hidden / (job.t * hw.mem_Bps)
+              + sampling_bytes_a_token * responses * m.head_width / hw.mem_Bps;
     const auto stage_s
       = layers
           * decode_token_s(job, responses, lengths.prompt() + phase.context)

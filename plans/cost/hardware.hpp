@@ -31,7 +31,14 @@ struct QuotedEngines {
   double openrlhf_rounds = 1; ///< number of rollout rounds, one after the other
 };
 
-struct Hardware : QuotedEngines {
+/// Seconds of the host for single kernels of a GPU.
+struct KernelSeconds {
+  double launch_s = 0;    ///< 0: `launch_layer_s` for those of a layer
+  double copy_s = 0;      ///< small copy from or to a GPU, for which it waits
+  double graph_gap_s = 0; ///< between two of a graph; 0: `launch_graph_s`
+};
+
+struct Hardware : QuotedEngines, KernelSeconds {
   std::string name = {};
   std::uint32_t devices_per_node = 1;
 

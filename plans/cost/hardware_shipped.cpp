@@ -64,8 +64,11 @@ device:
   cache_Bps: {value: 2.3e12, source: "spec: 3.35 TB/s times 0.7: blocks of a paged cache, short rows"}
 host:
   launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
+  launch_s: {value: 5e-6, source: "assumed: an operation of libtorch"}
+  copy_s: {value: 15e-6, source: "assumed: a copy of a few bytes through pageable memory, and the wait for its stream"}
   launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
   launch_graph_s: {value: 15e-6, source: "assumed: a dozen kernels of a CUDA graph, 1.2 us between two"}
+  graph_gap_s: {value: 1.2e-6, source: "assumed: as launch_graph_s"}
   stage_token_s: {value: 0.3e-3, source: "assumed: sampling without Python"}
   call_s: {value: 5e-3, source: "assumed: control messages of this runtime"}
   call_device_s: {value: 80e-6, source: "assumed: as laptop"}

@@ -3,20 +3,17 @@
 #include "plans/cost/cost_model.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace troupe::plans {
+
+using internal::head_efficiency;
 
 namespace {
 
 /// Element-wise passes over the hidden states of a layer.
 constexpr double elementwise_passes = 30;
-/// Products of the head reach only this share of the matrix rate.
-constexpr double head_efficiency = 0.8;
 /// fp32 logits, written and read.
 constexpr double logits_bytes_a_token = 8;
-/// Share of a layer's launches that its MLP makes: 5 of 20.
-constexpr double mlp_launch_share = 0.25;
 /// Passes over a token's hidden state for each of its experts: gather, input,
 /// weighting, sum.
 constexpr double expert_passes = 4;
@@ -27,33 +24,8 @@ double CostModel::LayerTime::forward() const {
   return std::max(compute + network, host);
 }
 
-double CostModel::Model::touched_experts(double tokens) const {
-  return expert_parameters == 0 ? 0
-                                : experts
-                                    * (1
-                                       - std::pow(1 - experts_a_token / experts,
-                                                  std::max(1.0, tokens)));
-}
-
-double CostModel::Model::used_parameters() const {
-  return layer_parameters - (experts - experts_a_token) * expert_parameters;
-}
-
-double CostModel::Model::head_share() const {
-  const auto head = head_width * hidden;
-  return head / (head + layers * used_parameters());
-}
-
-double CostModel::Model::read_parameters(double tokens) const {
-  return layer_parameters
-         - (experts - touched_experts(tokens)) * expert_parameters;
-}
-
-double CostModel::Model::launches(double tokens,
-                                  const Strategy& strategy) const {
-  const auto touched
-    = touched_experts(tokens * strategy.expert_group_dp()) / strategy.ep;
-  return 1 + mlp_launch_share * std::max(0.0, touched - 1);
+double CostModel::LayerTime::backward() const {
+  return std::max(backward_compute + network, backward_host);
 }
 
 /// Returns the factor of another system's passes on ours.
@@ -89,56 +61,65 @@ double gather_Bps(const Hardware& hardware, bool between_nodes) {
 /// outputs back. Loads of experts count as even.
 double CostModel::layer_network_s(const Job& job, double tokens) const {
   const auto& m = job.model;
-  const auto token_bytes = m.element_bytes * m.hidden;
   const double dp_ranks = job.placement.strategy.expert_group_dp();
   double seconds = 0;
   if (job.t > 1)
     seconds += 2
-               * (2 * (job.t - 1) / job.t * token_bytes * tokens
-                    / link_Bps(job, job.span.tensor)
+               * (2 * (job.t - 1) / job.t * m.bytes.activation * m.hidden
+                    * tokens / link_Bps(job, job.span.tensor)
                   + link_latency_s(job, job.span.tensor));
   if (dp_ranks > 1)
-    seconds += 2 * (dp_ranks - 1) / dp_ranks * token_bytes * tokens
-                 * m.experts_a_token / job.t / link_Bps(job, job.span.data)
+    seconds += 2 * (dp_ranks - 1) / dp_ranks * m.bytes.expert_row * m.hidden
+                 * tokens * m.experts.per_token / job.t
+                 / link_Bps(job, job.span.data)
                + 3 * link_latency_s(job, job.span.data);
   return seconds;
 }
 
-CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
-                                      double attends) const {
+CostModel::LayerTime CostModel::layer(const Job& job, PassKind kind,
+                                      double tokens, double attends) const {
+  if (is_counted())
+    return gpu_layer(job, kind, tokens, attends);
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto width = m.hidden / job.t;
   const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
   const auto gemm = std::max(2 * m.used_parameters() * tokens / (job.t * rate),
-                             m.element_bytes * m.read_parameters(tokens)
+                             m.bytes.weight * m.read_parameters(tokens)
                                / (job.t * hw.mem_Bps));
-  const auto passes = elementwise_passes + expert_passes * m.experts_a_token;
+  const auto passes = elementwise_passes + expert_passes * m.experts.per_token;
   const auto other
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
-      + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
+      + passes * m.bytes.activation * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
                  .network = layer_network_s(job, tokens),
                  .host = hw.launch_layer_s
                            * m.launches(tokens, job.placement.strategy)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   time.compute *= engine_backend(hw);
+  time.backward_compute = m.trained.backward * time.compute;
+  time.backward_host = 2 * time.host;
   return time;
 }
 
-double CostModel::head_s(const Job& job, double tokens) const {
+double CostModel::head_s(const Job& job, PassKind kind, double tokens,
+                         double products) const {
+  if (is_counted())
+    return gpu_head_s(job, kind, tokens, products);
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
-  return 2 * m.head_width * m.hidden * tokens
-           / (head_efficiency * job.t * hw.gemm_flops)
-         + logits_bytes_a_token * m.head_width * tokens / (job.t * hw.mem_Bps);
+  const auto once
+    = 2 * m.head_width * m.hidden * tokens
+        / (head_efficiency * job.t * hw.gemm_flops)
+      + logits_bytes_a_token * m.head_width * tokens / (job.t * hw.mem_Bps);
+  return products * once;
 }
 
 /// Sends the hidden states of `tokens` tokens to the next stage.
 double CostModel::hop_s(const Job& job, double tokens) const {
   if (job.p <= 1)
     return 0;
-  const auto bytes = job.model.element_bytes * tokens * job.model.hidden;
+  const auto bytes = job.model.bytes.activation * tokens * job.model.hidden;
   const bool far = job.span.pipeline;
   return bytes / ((far ? job.t : 1) * link_Bps(job, far))
          + link_latency_s(job, far);
@@ -162,7 +143,7 @@ double CostModel::passes_s(const Job& job, double layer_s, double head,
 double CostModel::gather_s(const Job& job, double times) const {
   if (job.placement.strategy.zero != Zero::z3 || job.d <= 1)
     return 0;
-  const auto bytes = job.model.parameters * job.model.element_bytes
+  const auto bytes = job.model.parameters * job.model.bytes.weight
                      / (job.t * job.p) * (job.d - 1) / job.d;
   return times * bytes / gather_Bps(numbers(job.kinds), job.span.data);
 }

@@ -16,8 +16,14 @@ DType PlanProblem::dtype(const std::string& role) const {
   return found == dtypes.end() ? DType::f32 : found->second;
 }
 
-DType PlanProblem::stored_dtype(const std::string& role) const {
-  return plans::stored_dtype(sizes, dtype(role));
+StoredTypes PlanProblem::stored(const std::string& role) const {
+  return stored_types(sizes.engine.storage, dtype(role));
+}
+
+WeightPlanes PlanProblem::planes(const std::string& role) const {
+  const auto* known = workflow.find_role(role);
+  return weight_planes(sizes.engine, dtype(role),
+                       known != nullptr && !known->changes());
 }
 
 namespace {
@@ -111,9 +117,12 @@ ExecutionPlan fitted_preset(const std::string& name,
   PresetFacts facts{.shapes = problem.shapes,
                     .device_memory_bytes = problem.device_memory_bytes()};
   for (const auto& [role, type] : problem.dtypes) {
-    facts.weight_element_bytes = size_bytes(problem.stored_dtype(role));
-    facts.copy_element_bytes
-      = problem.sizes.engine.packs_weights ? size_bytes(type) : 0;
+    const auto planes = problem.planes(role);
+    const auto second = planes.rounded ? size_bytes(*planes.rounded) : 0;
+    facts.weight_element_bytes = size_bytes(planes.stored) + second;
+    facts.copy_element_bytes = problem.sizes.engine.packs_weights && second == 0
+                                 ? size_bytes(type)
+                                 : 0;
   }
   const auto whole = preset(name, problem.workflow, problem.cluster, facts);
   if (check_plan(problem, whole).ok())

@@ -41,15 +41,15 @@ struct PlanProblem {
   /// with least; 0: no limit known.
   std::uint64_t device_memory_bytes() const;
   DType dtype(const std::string& role) const; ///< of matrix products
-  /// Returns the dtype of weights, gradients, activations and cache.
-  DType stored_dtype(const std::string& role) const;
+  StoredTypes stored(const std::string& role) const;
+  WeightPlanes planes(const std::string& role) const;
 };
 
 /// Fills in what follows from the settings on devices with `device_bytes` of
 /// memory (0: not known): memory, sizes, dtypes, corrections and evaluation, as
 /// in the check of a run. Workflow and hardware must be set; the larger of
-/// `memory_reserve` and the hardware's reserve stays free. `cluster.device`
-/// must not be auto.
+/// the settings' reserve and the hardware's reserve stays free.
+/// `cluster.device` must not be auto.
 void apply_settings(PlanProblem& problem, const Settings& settings,
                     std::uint64_t device_bytes);
 

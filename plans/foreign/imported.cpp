@@ -46,7 +46,7 @@ std::vector<std::string> words_of(const Recipe& recipe,
   add("cluster.nodes", std::to_string(work.nodes));
   add("cluster.devices_per_node", std::to_string(work.devices_per_node));
   add("cluster.device", "gpu");
-  add("cluster.memory_reserve", least_free_share);
+  add("cluster.device_memory_reserve", least_free_share);
   add("workflow", work.workflow);
   for (const auto& [role, name] : work.models)
     add("models." + role + ".path", model_path(facts, name));

@@ -26,6 +26,7 @@ public:
              const BatchSizes& sizes, std::uint32_t stage)
     : shape_(shape),
       dtype_(dtype),
+      types_(stored_types(sizes.engine.storage, dtype)),
       place_(placement),
       sizes_(sizes),
       stage_(stage),
@@ -33,14 +34,12 @@ public:
 
   std::uint64_t bytes(CallKind kind) const {
     if (kind == CallKind::generate && sizes_.engine.serves)
-      return inference_pass_elements(part_, checked_tokens()) * element_bytes();
+      return inference_pass_bytes(part_, checked_tokens(), types_);
     if (kind == CallKind::generate)
-      return generate_elements() * element_bytes() + packed_bytes()
-             + gathered_bytes();
+      return generate_bytes() + packed_bytes() + gathered_bytes();
     if (kind == CallKind::train)
-      return train_elements() * element_bytes();
-    return inference_pass_elements(part_, batch_of(a_chunk()))
-           * element_bytes();
+      return train_bytes();
+    return inference_pass_bytes(part_, batch_of(a_chunk()), types_);
   }
   /// Returns at least one response: with less, generation fails. The first
   /// stage has most layers and so the least memory left.
@@ -55,13 +54,10 @@ public:
       return under_way;
     const auto slot = std::max<std::uint64_t>(1, slot_elements(0));
     return std::clamp<std::uint64_t>(
-      sizes_.kv_cache_bytes / (slot * element_bytes()), 1, under_way);
+      sizes_.kv_cache_bytes / (slot * size_bytes(types_.cache)), 1, under_way);
   }
 
 private:
-  std::uint64_t element_bytes() const {
-    return size_bytes(stored_dtype(sizes_, dtype_));
-  }
   std::uint64_t longest() const {
     return std::max<std::uint64_t>(1, unsigned_of(sizes_.max_sequence_tokens));
   }
@@ -104,15 +100,17 @@ private:
     const auto tokens = unsigned_of(served_check_tokens);
     return {.tokens = tokens, .wanted = tokens};
   }
-  std::uint64_t train_elements() const {
+  std::uint64_t train_bytes() const {
     const auto samples = a_rank(std::max(1U, sizes_.mini_batches));
     const auto batch = batch_of(samples);
     const auto batches = ceil_div(samples * longest(), batch.tokens);
     const auto ahead = std::uint64_t{place_.strategy.pp} - stage_;
-    return train_pass_elements(
-      part_, {.batch = batch,
-              .in_flight = static_cast<std::uint32_t>(std::min(ahead, batches)),
-              .recompute = sizes_.recompute_activations});
+    return train_pass_bytes(
+      part_,
+      {.batch = batch,
+       .in_flight = static_cast<std::uint32_t>(std::min(ahead, batches)),
+       .recompute = sizes_.recompute_activations},
+      types_);
   }
   std::uint64_t a_chunk() const {
     return a_rank(unsigned_of(std::max(1, place_.chunks)));
@@ -123,7 +121,7 @@ private:
   }
   /// A pipeline works on as many parts of the responses as it has stages. The
   /// first pass takes all their prompts, up to its limit.
-  std::uint64_t generate_elements() const {
+  std::uint64_t generate_bytes() const {
     const auto cached = slots();
     const auto lanes = std::min<std::uint64_t>(place_.strategy.pp, cached);
     const auto in_lane = ceil_div(cached, lanes);
@@ -137,7 +135,8 @@ private:
     const DecodePass pass{
       .rows = std::max(in_lane, std::min(budget, in_lane * prompt)),
       .draws = in_lane};
-    return cached * slot_elements(stage_) + decode_pass_elements(part_, pass);
+    return cached * slot_elements(stage_) * size_bytes(types_.cache)
+           + decode_pass_bytes(part_, pass, types_);
   }
   /// Sharded parameters are gathered as a whole for a generation (models/
   /// gathered_weights).
@@ -146,19 +145,23 @@ private:
       return 0;
     auto uncut = place_.strategy;
     uncut.zero = Zero::none;
-    return stage_bytes(shape_, uncut, stored_dtype(sizes_, dtype_))
-      .at(stage_)
-      .weights;
+    return stage_bytes(shape_, uncut, {types_.weights}).at(stage_).weights;
   }
-  /// Weights with their adapters are a copy too.
+  /// Weights with their adapters are a copy too. Rounded planes need none, but
+  /// what z3 gathers does.
   std::uint64_t packed_bytes() const {
-    return sizes_.engine.packs_weights || shape_.lora.exists()
+    const auto planes
+      = weight_planes(sizes_.engine, dtype_, /*is_frozen=*/false);
+    const bool packs = sizes_.engine.packs_weights
+                       && (!planes.rounded || cuts_weights(place_.strategy));
+    return packs || shape_.lora.exists()
              ? part_.matrix_elements() * size_bytes(dtype_)
              : 0;
   }
 
   const ModelShape& shape_;
-  DType dtype_;
+  DType dtype_; ///< of products
+  StoredTypes types_;
   const Placement& place_;
   const BatchSizes& sizes_;
   std::uint32_t stage_;
@@ -179,10 +182,6 @@ BatchSizes sizes_of(const Call& call, BatchSizes sizes) {
 
 bool is_served(const Call& call, const BatchSizes& sizes) {
   return call.kind == CallKind::generate && sizes_of(call, sizes).engine.serves;
-}
-
-DType stored_dtype(const BatchSizes& sizes, DType dtype) {
-  return sizes.engine.stores_operands ? dtype : DType::f32;
 }
 
 std::uint64_t cache_slot_elements(const ModelShape& shape,

@@ -9,6 +9,7 @@
 #include "config/model/model_shape.hpp"
 #include "config/settings/settings_types.hpp"
 #include "plans/memory/server_cache.hpp"
+#include "plans/memory/stored_types.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/workflow/workflow.hpp"
 
@@ -16,14 +17,17 @@
 
 namespace troupe::plans {
 
+/// The place where a GPU's engine draws tokens; CPUs have one only.
+enum class DrawPlace : std::uint8_t { device, host };
+
 /// Traits of an engine that its memory depends on.
 struct EngineTraits {
   /// Generation multiplies copies of the weights in the dtype of its products,
   /// as ours does: packed on the host, rounded or fused on a GPU.
   bool packs_weights = false;
-  /// Operands are stored in the dtype of its products, as published systems on
-  /// GPUs do. Ours keeps fp32 on every device.
-  bool stores_operands = false;
+  StorageRule storage = StorageRule::host;
+  RoundedWeights rounded = RoundedWeights::none;
+  DrawPlace draws = DrawPlace::device;
   /// Logits that are computed at a time.
   std::int64_t logits_at_once = defaults::logits_at_once;
   /// Rows of experts that are gathered for a product at a time.
@@ -69,9 +73,11 @@ BatchSizes sizes_of(const Call& call, BatchSizes sizes);
 /// Returns whether servers generate the call's responses.
 bool is_served(const Call& call, const BatchSizes& sizes);
 
-/// Returns the dtype of weights, gradients, activations and cache if products
-/// are of `dtype`.
-DType stored_dtype(const BatchSizes& sizes, DType dtype);
+/// Returns the planes of weights of a role whose products are of `dtype`.
+inline WeightPlanes weight_planes(const EngineTraits& engine, DType dtype,
+                                  bool is_frozen) {
+  return weight_planes(engine.storage, engine.rounded, dtype, is_frozen);
+}
 
 /// Returns whether responses may have to wait for a slot.
 inline bool has_limited_places(const BatchSizes& sizes,

@@ -154,10 +154,10 @@ private:
   }
 
   void add_replica(const Replica& replica) {
-    const auto stored
-      = stored_dtype(sizes_, memory_dtype(dtypes_, replica.role));
-    const auto stages
-      = stage_bytes(shapes_.at(replica.role), replica.strategy, stored);
+    const auto stages = stage_bytes(
+      shapes_.at(replica.role), replica.strategy,
+      weight_planes(sizes_.engine, memory_dtype(dtypes_, replica.role),
+                    !workflow_.role(replica.role).changes()));
     const bool dropped = is_dropped(workflow_, plan_, replica);
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trained = workflow_.role(replica.role).trained;
@@ -210,12 +210,39 @@ HeldParameters::HeldParameters(const ModelShape& shape)
 }
 
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
-                                    const Strategy& strategy, DType stored) {
-  return stage_bytes(HeldParameters(shape), strategy, stored);
+                                    const Strategy& strategy,
+                                    const WeightPlanes& planes) {
+  return stage_bytes(HeldParameters(shape), strategy, planes);
 }
 
+namespace {
+
+/// Adds the second plane of a model's weights.
+void add_rounded(const HeldParameters& held, const Strategy& strategy,
+                 DType rounded, std::vector<StageBytes>& stages) {
+  const bool is_cut = cuts_weights(strategy);
+  const auto add = [&](const StagedParameters& of, bool always) {
+    if (of.list.empty())
+      return;
+    const auto whole
+      = is_cut ? window_bytes(of.list, strategy, rounded)
+               : largest_shards(of, strategy, rounded, LayoutKind::weights);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      stages[i].weights += whole[i];
+      stages[i].resident += always || is_cut ? whole[i] : 0;
+      stages[i].rounded += always || is_cut ? 0 : whole[i];
+    }
+  };
+  add(held.trained(), /*always=*/false);
+  add(held.frozen(), /*always=*/true);
+}
+
+} // namespace
+
 std::vector<StageBytes> stage_bytes(const HeldParameters& held,
-                                    const Strategy& strategy, DType stored) {
+                                    const Strategy& strategy,
+                                    const WeightPlanes& kept) {
+  const auto stored = kept.stored;
   const auto trained = held.trained();
   const auto frozen = held.frozen();
   const auto weights
@@ -228,9 +255,13 @@ std::vector<StageBytes> stage_bytes(const HeldParameters& held,
   std::vector<StageBytes> stages(weights.size());
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     const auto planes = weights[i] + windows[i];
-    stages[i] = {planes, planes + cut[i] * size_bytes(stored),
-                 num_planes * moments[i], windows[i]};
+    stages[i] = {.weights = planes,
+                 .gradients = planes + cut[i] * size_bytes(stored),
+                 .optimizer = num_planes * moments[i],
+                 .resident = windows[i]};
   }
+  if (kept.rounded)
+    add_rounded(held, strategy, *kept.rounded, stages);
   if (frozen.list.empty())
     return stages;
   const auto always

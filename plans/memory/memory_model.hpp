@@ -62,6 +62,7 @@ std::vector<DeviceMemory> device_memory(
 /// Planes of one pipeline stage on its fullest device.
 struct StageBytes {
   std::uint64_t weights = 0;   ///< z3: with the buffers of gathered units
+  std::uint64_t rounded = 0;   ///< of them, the second plane, if there is one
   std::uint64_t gradients = 0; ///< z3: likewise; z1: with a cut unit's buffer
   std::uint64_t optimizer = 0; ///< moments; master weights if not stored fp32
   /// The part of the weights that is always there: those buffers, and frozen
@@ -85,11 +86,14 @@ private:
   ModelShape shape_;
   std::vector<ParameterShape> trained_, frozen_;
 };
-/// Returns the planes by stage; weights and gradients as `stored`.
+/// Returns the planes by stage; weights and gradients as stored, gradients in
+/// one plane. z3 keeps no second plane of its shards, but rounds what it
+/// gathers.
 std::vector<StageBytes> stage_bytes(const HeldParameters& held,
-                                    const Strategy& strategy, DType stored);
+                                    const Strategy& strategy,
+                                    const WeightPlanes& planes);
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
                                     const Strategy& strategy,
-                                    DType stored = DType::f32);
+                                    const WeightPlanes& planes = {});
 
 } // namespace troupe::plans

@@ -7,9 +7,12 @@ namespace troupe::plans {
 
 namespace {
 
-/// Returns the bytes of the planes of a stage that leave a device.
+/// Returns the bytes of the planes of a stage that leave a device for its host:
+/// rounded weights are rounded anew.
 std::uint64_t leaving_bytes(const StageBytes& stage, RoleMemory planes) {
-  return (planes.offload_weights ? stage.weights - stage.resident : 0)
+  return (planes.offload_weights
+            ? stage.weights - stage.resident - stage.rounded
+            : 0)
          + (planes.offload_optimizer ? stage.optimizer : 0);
 }
 
@@ -26,9 +29,10 @@ std::map<std::uint32_t, std::uint64_t> offloaded_bytes_by_node(
     if (shape == shapes.end() || planes == RoleMemory{})
       continue;
     const auto dtype = dtypes.find(replica.role);
-    const auto stages = stage_bytes(
-      shape->second, replica.strategy,
-      stored_dtype(sizes, dtype == dtypes.end() ? DType::f32 : dtype->second));
+    const auto kept = weight_planes(
+      sizes.engine, dtype == dtypes.end() ? DType::f32 : dtype->second,
+      !workflow.role(replica.role).changes());
+    const auto stages = stage_bytes(shape->second, replica.strategy, kept);
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;
       by_node[plan.cluster.node_of(replica.devices[i])]

@@ -1,4 +1,4 @@
-// How many elements one device stores while a batch passes through its part of
+// How many bytes one device stores while a batch passes through its part of
 // the stack: the buffers of models/transformer/transformer, of its gradient and
 // of the head, one by one, in the order in which the engine allocates them;
 // buffers freed before the end count where they are largest. Tokens are those
@@ -8,6 +8,7 @@
 #include "config/base/defaults.hpp"
 #include "config/base/strategy.hpp"
 #include "config/model/model_shape.hpp"
+#include "plans/memory/stored_types.hpp"
 
 #include <cstdint>
 
@@ -70,22 +71,25 @@ struct PassTokens {
   std::uint64_t grouped_rows_at_once = defaults::grouped_rows_at_once;
 };
 
-/// Returns the elements of a pass without gradients.
-std::uint64_t inference_pass_elements(const StackPart& part, PassTokens batch);
+/// Returns the bytes of a pass without gradients.
+std::uint64_t inference_pass_bytes(const StackPart& part, PassTokens batch,
+                                   const StoredTypes& types);
 
 struct TrainPass {
   PassTokens batch = {};
   std::uint32_t in_flight = 1; ///< batches between forward and backward
   bool recompute = false;      ///< layers store only their inputs
 };
-/// Returns the elements from the first forward to the last backward.
-std::uint64_t train_pass_elements(const StackPart& part, const TrainPass& pass);
+/// Returns the bytes from the first forward to the last backward.
+std::uint64_t train_pass_bytes(const StackPart& part, const TrainPass& pass,
+                               const StoredTypes& types);
 
 struct DecodePass {
   std::uint64_t rows = 1;  ///< tokens of a pass, of prompts and responses
   std::uint64_t draws = 1; ///< responses that get a token
 };
-/// Returns the elements of generation's buffers besides its cache.
-std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass);
+/// Returns the bytes of generation's buffers besides its cache.
+std::uint64_t decode_pass_bytes(const StackPart& part, DecodePass pass,
+                                const StoredTypes& types);
 
 } // namespace troupe::plans

@@ -8,7 +8,8 @@ namespace troupe::plans {
 
 namespace {
 
-/// Reserve on GPUs: NCCL's buffers, library workspaces, fragmentation.
+/// Reserve of a GPU, 6.4 of 80 GB: half a gigabyte of the driver's context, one
+/// or two of NCCL's buffers, library workspaces, and fragmentation.
 constexpr double gpu_memory_reserve = 0.08;
 /// Divisor of a CPU device's memory that limits `auto` caches: the host needs
 /// memory for other things, and 64 responses seldom need more.
@@ -35,7 +36,7 @@ std::uint64_t ResponseCall::cache_bytes(std::uint32_t responses) const {
   return responses
          * cache_slot_elements(shape, placement.strategy, stage,
                                sizes.max_sequence_tokens)
-         * size_bytes(stored_dtype(sizes, dtype));
+         * size_bytes(stored_types(sizes.engine.storage, dtype).cache);
 }
 
 std::uint32_t ResponseCall::most() const {
@@ -127,8 +128,11 @@ void set_response_limits(BatchSizes& sizes, const Settings& settings,
 
 std::uint64_t usable_bytes(const Settings& settings,
                            std::uint64_t device_bytes) {
-  const auto otherwise = room_runs_on_gpu(settings) ? gpu_memory_reserve : 0.0;
-  const auto share = settings.cluster.memory_reserve.value_or(otherwise);
+  const auto& cluster = settings.cluster;
+  const auto share = room_runs_on_gpu(settings)
+                       ? cluster.reserves.device_memory.value_or(
+                         cluster.reserves.memory.value_or(gpu_memory_reserve))
+                       : cluster.reserves.memory.value_or(0.0);
   return device_bytes
          - static_cast<std::uint64_t>(share
                                       * static_cast<double>(device_bytes));

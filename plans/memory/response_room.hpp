@@ -71,8 +71,9 @@ std::uint32_t most_responses_at_once(const Settings& settings);
 void set_response_limits(BatchSizes& sizes, const Settings& settings,
                          std::uint64_t usable);
 
-/// Returns what plans may use of a device: all but `cluster.memory_reserve`.
-/// `cluster.device` must not be auto.
+/// Returns what plans may use of a device: all but
+/// `cluster.device_memory_reserve` of a GPU, `cluster.memory_reserve` of a CPU
+/// device. `cluster.device` must not be auto.
 std::uint64_t usable_bytes(const Settings& settings,
                            std::uint64_t device_bytes);
 

@@ -43,7 +43,8 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
   }
   for (const auto& [role, shape] : problem.shapes)
     for (const auto& [other, other_shape] : problem.shapes)
-      if (shape == other_shape && problem.dtype(role) == problem.dtype(other)) {
+      if (shape == other_shape && problem.dtype(role) == problem.dtype(other)
+          && problem.planes(role) == problem.planes(other)) {
         alike_[role] = other;
         break; // the first of equal shape
       }
@@ -139,7 +140,7 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
     = held_.try_emplace(alike, problem_.shapes.at(alike)).first->second;
   if (added)
     for (const auto& stage :
-         stage_bytes(held, strategy, problem_.stored_dtype(alike))) {
+         stage_bytes(held, strategy, problem_.planes(alike))) {
       auto& largest = found->second;
       largest.weights = std::max(largest.weights, stage.weights);
       largest.gradients = std::max(largest.gradients, stage.gradients);

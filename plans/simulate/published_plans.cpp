@@ -24,7 +24,7 @@ std::vector<std::string> recipes_of(const std::string& name) {
 BatchSizes published_sizes(BatchSizes sizes, const Settings& settings) {
   sizes.micro_batch_tokens = 32768;
   sizes.engine.packs_weights = false;
-  sizes.engine.stores_operands = true;
+  sizes.engine.storage = StorageRule::published;
   sizes.recompute_activations = settings.algorithm.recompute != "false";
   return sizes;
 }

@@ -179,7 +179,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   if (arguments.storage == Storage::published) {
     problem.sizes = plans::published_sizes(problem.sizes, settings);
     print_note(arguments, "counted as published engines on GPUs do: 16 bits, "
-                          "recomputation; a run here keeps fp32");
+                          "recomputation; a run here keeps weights in fp32");
   }
   if (const auto warning = plans::of_another_machine(
         problem.hardware, arguments.hardware, profiled_name());

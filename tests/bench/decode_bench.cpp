@@ -5,6 +5,7 @@
 // count. Beside it the bytes that a step cannot avoid to read.
 #include "config/model/model_shape.hpp"
 #include "models/generate/generate_options.hpp"
+#include "plans/cost/gpu_counts.hpp"
 
 #include "bench.hpp"
 #include "random_engine.hpp"
@@ -29,6 +30,16 @@ double read_bytes(const ModelShape& shape, DType operands) {
 /// Returns keys and values of a token in all layers.
 std::int64_t cached_numbers(const ModelShape& shape) {
   return 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim;
+}
+
+/// Returns what a GPU is given for a step, which predictions are made of.
+nlohmann::json decode_counts() {
+  const auto& layer = plans::gpu_counts.decode_layer;
+  const auto& rest = plans::gpu_counts.decode_rest;
+  return {{"layer_launches", layer.launches},
+          {"layer_traffic", layer.traffic},
+          {"rest_launches", rest.launches},
+          {"rest_copies", rest.blocking_copies}};
 }
 
 } // namespace
@@ -77,6 +88,8 @@ nlohmann::json bench_decode(const Options& options) {
                           {"parameters", num_parameters(shape)},
                           {"read_bytes", read_bytes(shape, dtype_of(options))},
                           {"cached_numbers_a_token", cached_numbers(shape)},
+                          {"logits", batch * shape.vocab_size},
+                          {"counts", decode_counts()},
                           {"first_token_s", summary(first)}};
   add_headline(document, "ms_token", steps);
   document["tok_s"]

@@ -64,7 +64,7 @@ PlanProblem drawn_problem(std::uint64_t seed) {
        .max_sequence_tokens = 128 + static_cast<std::int64_t>(response),
        .micro_batch_tokens = 32768,
        .recompute_activations = true,
-       .engine = {.stores_operands = true}};
+       .engine = {.storage = StorageRule::published}};
   problem.lengths = Lengths(128, response, response);
   problem.hardware = load_hardware(random() % 2 == 0 ? "h100x8" : "a100x8");
   for (const auto& field : hardware_fields())

@@ -47,7 +47,7 @@ PlanProblem planned_problem(const ModelShape& shape, std::uint32_t nodes,
                    .max_sequence_tokens = 1024,
                    .micro_batch_tokens = 32768,
                    .recompute_activations = true,
-                   .engine = {.stores_operands = true}};
+                   .engine = {.storage = plans::StorageRule::published}};
   problem.lengths = plans::Lengths(128, 896, 896);
   problem.hardware = plans::load_hardware("h100x8");
   return problem;

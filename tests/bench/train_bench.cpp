@@ -7,6 +7,7 @@
 #include "models/engine/engine.hpp"
 #include "net/base/rows.hpp"
 #include "net/collectives/host_collectives.hpp"
+#include "plans/cost/cost_model.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -111,6 +112,7 @@ nlohmann::json bench_train(const Options& options) {
           {"gflops", 1e-9 * flops / summary(seconds)["median"].get<double>()},
           {"flops", flops},
           {"parameters", num_parameters(shape)},
+          {"optimizer_bytes_a_parameter", plans::optimizer_bytes_a_parameter},
           {"recompute", options.recompute},
           {"tokens", tokens},
           {"plan", options.plan},

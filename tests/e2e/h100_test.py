@@ -1,8 +1,10 @@
 """examples/h100: every plan fits the H100 and costs what the table says, says why it is
-so, and what the page says does not fit does not."""
+so, and what the page says does not fit does not. `--write` brings the numbers of both
+tables and of docs/gpu.md up to what is predicted now."""
 import json
 import re
 import subprocess
+import sys
 import unittest
 
 from support import DEADLINE_S, SOURCE, TROUPE
@@ -19,6 +21,22 @@ ROW = re.compile(r"^\| \[`([\w.]+)`\]\(\1\.yaml\) \| (\d+) \| \[`([\w.]+)`\]"
 # | `NAME` | GPUs | `PLAN` | `KEY=VALUE ..` | 123 GB |
 TOO_LARGE = re.compile(r"^\| `([\w.]+)` \| (\d+) \| `([\w.]+)` \| (?:`([^`]*)` )?\|"
                        r" ([\d.]+) GB \|$", re.MULTILINE)
+
+# | GRPO 1.7B | 163, `d1` | 21.2, `d8` | ...: the same by workflow, size and number of GPUs
+GPU_PAGE = SOURCE / "docs/gpu.md"
+GPU_ROW = re.compile(r"^\| (GRPO|PPO) ([\w.]+)[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|$",
+                     re.MULTILINE)
+
+
+def cells(page):
+    """What docs/gpu.md says: {"grpo_1.7b_1": "163", ...}."""
+    found = {}
+    for workflow, size, *steps in GPU_ROW.findall(page):
+        for gpus, cell in zip((1, 8, 16), steps):
+            if number := re.match(r" ([\d.]+), ", cell):
+                name = f"{workflow.lower()}_{size.lower().split('-')[0]}_{gpus}"
+                found[name] = number[1]
+    return found
 
 
 def plan_command(command, settings, plan, *changes):
@@ -57,6 +75,10 @@ class Tables(unittest.TestCase):
                 self.near(step_s, run["step_s"])
                 self.near(peak_gb, fullest["peak_bytes"] / 1e9)
 
+    def test_the_page_of_gpus_has_the_same_seconds(self):
+        self.assertEqual(cells(GPU_PAGE.read_text()),
+                         {plan: step_s for _, _, plan, step_s, *_ in ROW.findall(PAGE)})
+
     def test_each_settings_file_has_a_plan_that_fits(self):
         for file in H100.glob("*.yaml"):
             with self.subTest(file.stem):
@@ -78,11 +100,47 @@ class Tables(unittest.TestCase):
         self.assertGreaterEqual(len(rows), 6)
         for name, gpus, plan, changes, needs_gb in rows:
             with self.subTest(f"{name} {gpus} {changes}"):
-                done = plan_command("check", name, plan, *changes.split())
-                self.assertEqual(done.returncode, 3, done.stderr)
-                got = re.findall(r"got ([\d.]+) GB", done.stdout + done.stderr)
-                self.near(needs_gb, max(float(number) for number in got))
+                self.near(needs_gb, needed_gb(name, plan, changes))
+
+
+def needed_gb(name, plan, changes):
+    done = plan_command("check", name, plan, *changes.split())
+    if done.returncode != 3:
+        raise AssertionError(f"{plan} fits: {done.stderr}")
+    return max(float(number) for number in
+               re.findall(r"got ([\d.]+) GB", done.stdout + done.stderr))
+
+
+def three_digits(number):
+    return f"{number:.{0 if number >= 100 else 1}f}"
+
+
+def write():
+    """Puts today's numbers in place of those of the tables."""
+    page, gpus = PAGE, GPU_PAGE.read_text()
+    for row in ROW.finditer(PAGE):
+        name, _, plan, step_s, peak_gb, at = row.groups()
+        run = planned("simulate", name, plan)
+        fullest = max(run["devices"], key=lambda one: one["peak_bytes"])
+        now = three_digits(run["step_s"])
+        page = page.replace(row[0], row[0]
+                            .replace(f"| {step_s} s |", f"| {now} s |")
+                            .replace(f"| {peak_gb} GB | `{at}` |",
+                                     f"| {fullest['peak_bytes'] / 1e9:.1f} GB | "
+                                     f"`{fullest['peak_task']}` |"))
+        workflow, size, number = plan.split("_")
+        for line in GPU_ROW.finditer(gpus):
+            if (line[1].lower(), line[2].lower().split("-")[0]) == (workflow, size):
+                parts = line[0].split("|")
+                at_column = 2 + (1, 8, 16).index(int(number))
+                parts[at_column] = re.sub(r"^ [\d.]+", f" {now}", parts[at_column])
+                gpus = gpus.replace(line[0], "|".join(parts))
+    for row in TOO_LARGE.finditer(page):
+        now = needed_gb(row[1], row[3], row[4] or "")
+        page = page.replace(row[0], row[0].replace(f"| {row[5]} GB |", f"| {now:.0f} GB |"))
+    (H100 / "README.md").write_text(page)
+    GPU_PAGE.write_text(gpus)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    write() if "--write" in sys.argv else unittest.main()

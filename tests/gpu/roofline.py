@@ -1,17 +1,20 @@
-"""Predictions of first light's figures, by the forms of plans/cost/cost_model.hpp and the
+"""Predictions of first light's figures, by the forms of plans/cost/gpu_cost.cpp and the
 numbers of the shipped hardware files (plans/cost/hardware_shipped.cpp), which
-tests/python/first_light_test.py compares."""
+tests/python/first_light_test.py compares. Counts (plans/cost/gpu_counts.hpp) come with the
+document of a benchmark."""
 
 # of the shipped files h100x8 and h200x8
 HARDWARE = {
     "H100": {"gemm_flops": 6.4e14, "mem_Bps": 2.7e12, "cache_Bps": 2.3e12,
-             "launch_graph_s": 15e-6, "stage_token_s": 0.3e-3, "intra_Bps": 3.6e11},
+             "launch_s": 5e-6, "copy_s": 15e-6, "graph_gap_s": 1.2e-6,
+             "stage_token_s": 0.3e-3, "host_Bps": 50e9, "intra_Bps": 3.6e11},
     "H200": {"gemm_flops": 6.4e14, "mem_Bps": 3.8e12, "cache_Bps": 3.4e12,
-             "launch_graph_s": 15e-6, "stage_token_s": 0.3e-3, "intra_Bps": 3.6e11},
+             "launch_s": 5e-6, "copy_s": 15e-6, "graph_gap_s": 1.2e-6,
+             "stage_token_s": 0.3e-3, "host_Bps": 50e9, "intra_Bps": 3.6e11},
 }
 DENSE_FLOPS = 989e12        # bf16, data sheet of both
-OPTIMIZER_BYTES = 30        # a parameter, optimizer_bytes_a_parameter
 CACHE_BYTES = 2             # a number of a bf16 cache
+LOGIT_BYTES = 4
 
 
 def hardware_of(gpu):
@@ -20,12 +23,17 @@ def hardware_of(gpu):
 
 
 def decode_ms(numbers, hardware):
-    """Weights and the cache at half of the new tokens, the gaps of a graph, sampling."""
+    """Weights and the cache at half of the new tokens, the gaps of graphs, what is launched
+    once a token, and logits that the host draws from."""
+    counts = numbers["counts"]
     context = numbers["prompt_tokens"] + numbers["new_tokens"] / 2
     cache = numbers["batch"] * context * numbers["cached_numbers_a_token"] * CACHE_BYTES
-    return 1e3 * (numbers["read_bytes"] / hardware["mem_Bps"]
+    return 1e3 * (counts["layer_traffic"] * numbers["read_bytes"] / hardware["mem_Bps"]
                   + cache / hardware["cache_Bps"]
-                  + numbers["layers"] * hardware["launch_graph_s"]
+                  + numbers["layers"] * counts["layer_launches"] * hardware["graph_gap_s"]
+                  + counts["rest_launches"] * hardware["launch_s"]
+                  + counts["rest_copies"] * hardware["copy_s"]
+                  + LOGIT_BYTES * numbers["logits"] / hardware["host_Bps"]
                   + hardware["stage_token_s"])
 
 
@@ -33,7 +41,8 @@ def train_s(numbers, hardware):
     """Products, a third of them once more with recomputation, and the optimizer."""
     flops = numbers["flops"] * (4 / 3 if numbers["recompute"] else 1)
     return (flops / hardware["gemm_flops"]
-            + OPTIMIZER_BYTES * numbers["parameters"] / hardware["mem_Bps"])
+            + numbers["optimizer_bytes_a_parameter"] * numbers["parameters"]
+            / hardware["mem_Bps"])
 
 
 def with_figures(numbers, gpu):

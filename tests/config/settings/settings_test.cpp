@@ -146,18 +146,23 @@ TEST(Settings, MemoryLimitsAreAutoUnlessANumberIsGiven) {
   const auto automatic = make("rollout: {n: 2}\n");
   EXPECT_FALSE(automatic.rollout.kv_cache_gb);
   EXPECT_FALSE(automatic.rollout.max_sequences);
-  EXPECT_FALSE(automatic.cluster.memory_reserve);
+  EXPECT_FALSE(automatic.cluster.reserves.memory);
+  EXPECT_FALSE(automatic.cluster.reserves.device_memory);
   EXPECT_THAT(print_settings(automatic),
               ::testing::HasSubstr("kv_cache_gb: auto"));
   const auto given
     = make("rollout: {n: 2, kv_cache_gb: 2.5, max_sequences: 7}\n"
-           "cluster: {memory_reserve: 0.1}\n");
+           "cluster: {memory_reserve: 0.1, device_memory_reserve: 0.05}\n");
   EXPECT_EQ(given.rollout.kv_cache_gb, 2.5);
   EXPECT_EQ(given.rollout.max_sequences, 7);
-  EXPECT_EQ(given.cluster.memory_reserve, 0.1);
+  EXPECT_EQ(given.cluster.reserves.memory, 0.1);
+  EXPECT_EQ(given.cluster.reserves.device_memory, 0.05);
   EXPECT_EQ(parse_settings(print_settings(given), "t"), given);
   EXPECT_THROW(make("rollout: {n: 2}\n"
                     "cluster: {memory_reserve: 1}\n"),
+               troupe::ConfigError);
+  EXPECT_THROW(make("rollout: {n: 2}\n"
+                    "cluster: {device_memory_reserve: 1}\n"),
                troupe::ConfigError);
   EXPECT_THROW(make("rollout: {kv_cache_gb: some}\n"), troupe::ConfigError);
 }
@@ -200,19 +205,20 @@ TEST(Settings, TheDocumentedBlockParses) {
     "run.epochs", "run.check_moves", "data.max_tokens",
     "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
     "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
-    "rollout.kv_cache_gb", "cluster.memory_reserve", "cluster.move_staging_mib",
-    "cluster.tls", "cluster.own_actor_timeout_s", "cluster.silence_s",
-    "cluster.spares", "models.ROLE.ema_decay", "models.ROLE.ema_every",
-    "models.ROLE.lora.rank", "models.ROLE.lora.alpha",
-    "models.ROLE.lora.targets", "algorithm.lam_alpha", "algorithm.bootstrap",
-    "algorithm.baseline", "algorithm.deviation", "algorithm.deviation_eps",
-    "algorithm.whiten_batch", "algorithm.sapo_tau", "algorithm.cov_share",
-    "algorithm.cov_range", "algorithm.cov_kl_coef", "algorithm.label_smoothing",
-    "algorithm.pair_margin", "algorithm.distillation.beta",
-    "algorithm.center_coef", "algorithm.desirable_weight",
-    "algorithm.undesirable_weight", "algorithm.ptx_coef", "data.ptx",
-    "data.ptx_batch_size", "algorithm.distillation.top_k",
-    "algorithm.sampling_mask", "algorithm.max_lag", "algorithm.routing_replay",
+    "rollout.kv_cache_gb", "cluster.memory_reserve",
+    "cluster.device_memory_reserve", "cluster.move_staging_mib", "cluster.tls",
+    "cluster.own_actor_timeout_s", "cluster.silence_s", "cluster.spares",
+    "models.ROLE.ema_decay", "models.ROLE.ema_every", "models.ROLE.lora.rank",
+    "models.ROLE.lora.alpha", "models.ROLE.lora.targets", "algorithm.lam_alpha",
+    "algorithm.bootstrap", "algorithm.baseline", "algorithm.deviation",
+    "algorithm.deviation_eps", "algorithm.whiten_batch", "algorithm.sapo_tau",
+    "algorithm.cov_share", "algorithm.cov_range", "algorithm.cov_kl_coef",
+    "algorithm.label_smoothing", "algorithm.pair_margin",
+    "algorithm.distillation.beta", "algorithm.center_coef",
+    "algorithm.desirable_weight", "algorithm.undesirable_weight",
+    "algorithm.ptx_coef", "data.ptx", "data.ptx_batch_size",
+    "algorithm.distillation.top_k", "algorithm.sampling_mask",
+    "algorithm.max_lag", "algorithm.routing_replay",
     "models.ROLE.optimizer.router_bias_rate",
     "models.ROLE.optimizer.router_aux_loss_coef",
     "algorithm.dynamic_sampling.rounds", "rollout.engine", "rollout.servers",

@@ -1,8 +1,8 @@
 // The roofline as a test: launches, bytes and copies that stop the host, per
 // layer and for the rest of a step, of what a GPU would be given. Counted from
 // the operations of AtenBackend on the CPU; a layer is what the second one of a
-// model adds to the first. The limits are what the code does today: who lowers
-// a count lowers its limit, none of them may rise.
+// model adds to the first. The limits are what the code does today
+// (plans/cost/gpu_counts.hpp).
 #include "models/gpu/aten_backend.hpp"
 #include "models/kernels/workspace.hpp"
 #include "models/parallel/parameters.hpp"
@@ -10,6 +10,8 @@
 #include "models/transformer/decoder.hpp"
 #include "models/transformer/transformer.hpp"
 #include "models/transformer/vocab_logprobs.hpp"
+#include "plans/cost/gpu_counts.hpp"
+#include "plans/cost/layer_traffic.hpp"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -31,30 +33,31 @@ using troupe::testing::AtenCounter;
 using troupe::testing::AtenCounts;
 using troupe::testing::counted_memory;
 
-/// The cost of work on a GPU.
-struct Budget {
-  std::int64_t launches = 0;
-  double traffic = 0; ///< bytes, as a multiple of the least
-  std::int64_t blocking = 0;
-};
+using plans::gpu_counts;
 
+// The table of docs/gpu_tests.md, which the cost model predicts from.
 struct Row {
   const char* what;
-  Budget limit;    ///< what the code does today
-  const char* aim; ///< launches, traffic, blocking copies
+  plans::GpuCounts limit; ///< what the code does today
+  const char* aim;        ///< launches, traffic, blocking copies
 };
 
-// The table of docs/gpu_tests.md.
-constexpr Row decode_layer{
-  "layer of a decode step", {10, 1.01, 0}, "10, 1.2, 0"};
-constexpr Row decode_rest{"rest of a decode step", {5, 1.0, 1}, "none"};
-constexpr Row train_layer{
-  "layer of a micro-batch", {45, 1.55, 0}, "any, 1.5, 0"};
-constexpr Row expert_layer{
-  "layer with experts of a micro-batch", {76, 3.04, 1}, "any, 1.5, 0"};
-constexpr Row single_experts{
-  "layer with experts, one by one", {242, 2.7, 1}, "groups"};
-constexpr Row train_rest{"rest of a micro-batch", {21, 1.77, 1}, "none"};
+constexpr Row decode_layer{"layer of a decode step", gpu_counts.decode_layer,
+                           "10, 1.2, 0"};
+constexpr Row decode_rest{"rest of a decode step", gpu_counts.decode_rest,
+                          "none"};
+constexpr Row score_layer{"layer of a pass without gradients",
+                          gpu_counts.score_layer, "none"};
+constexpr Row score_rest{"rest of a pass without gradients",
+                         gpu_counts.score_rest, "none"};
+constexpr Row train_layer{"layer of a micro-batch", gpu_counts.train_layer,
+                          "any, 1.5, 0"};
+constexpr Row train_rest{"rest of a micro-batch", gpu_counts.train_rest,
+                         "none"};
+constexpr Row expert_layer{"layer with experts of a micro-batch",
+                           gpu_counts.expert_layer, "any, 1.5, 0"};
+constexpr Row single_experts{"layer with experts, one by one",
+                             gpu_counts.single_experts, "groups"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.
@@ -89,79 +92,32 @@ constexpr std::int64_t sequences = 4;
 constexpr std::int64_t length = 128;
 constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
 
-/// Numbers of elements of a layer.
-struct Elements {
-  std::int64_t h, q, kv, i;
-  std::int64_t all_i; ///< of the MLP's weights, or all experts'
-
-  explicit Elements(const ModelShape& shape)
-    : h(shape.hidden_size),
-      q(shape.num_heads * shape.head_dim),
-      kv(shape.num_kv_heads * shape.head_dim),
-      i(shape.intermediate_size),
-      all_i(shape.experts.exist() ? shape.experts.count * shape.experts.width
-                                  : i) {}
-  std::int64_t weights() const {
-    return h * (q + 2 * kv) + q * h + 3 * h * all_i + 2 * h;
-  }
-  /// Returns the elements that a token's forward pass reads and writes in fused
-  /// kernels, without those of attention's keys and values.
-  std::int64_t forward() const {
-    const std::int64_t norms = 2 * 2 * h;          // x to its norm
-    const std::int64_t products = (h + q + 2 * kv) // qkv
-                                  + (q + h)        // o
-                                  + (h + 2 * i) + (i + h);
-    const std::int64_t between = 2 * (q + kv)     // rotation
-                                 + 2 * q + 3 * i; // attention, SwiGLU
-    const std::int64_t sums = 2 * 3 * h;          // residual streams
-    return norms + products + between + sums;
-  }
-  /// Returns those of its backward pass: two products for each one, gradients
-  /// of the norms (dy, x, dx and the stream's gradient), of SwiGLU (gate, up
-  /// and d in, their gradients and the product out), of the rotation and of
-  /// attention (q, k, v, its output and d of it in, three gradients out).
-  std::int64_t backward() const {
-    const std::int64_t inputs
-      = (q + 2 * kv + h) + (h + q) + (2 * i + h) + (h + i);
-    const std::int64_t weights = inputs;
-    const std::int64_t norms = 2 * 4 * h;
-    const std::int64_t between
-      = 2 * (q + kv) + (3 * i + 3 * i) + (q + 2 * kv + 2 * q) + (q + 2 * kv);
-    return inputs + weights + norms + between;
-  }
-};
-
-constexpr std::int64_t bf16_bytes = 2;
-
-/// Returns the least bytes of a layer of a decode step: weights, keys and
-/// values once, activations once between fused kernels, all in bf16.
+/// Returns the least bytes of a layer of a decode step.
 double least_of_decode(const ModelShape& shape) {
-  const Elements n(shape);
-  return static_cast<double>(
-    bf16_bytes
-    * (n.weights() + slots * (2 * keys * n.kv + 2 * n.kv + n.forward())));
+  return plans::least_decode_bytes(plans::LayerTraffic(shape),
+                                   plans::layer_weights(shape), slots, keys);
 }
 
-/// Returns the bytes of a layer in torchtitan's form: bf16 weights and
-/// activations, flash attention, fused norms, rotation and SwiGLU; nothing is
-/// recomputed. Weights are read forward and backward, their gradients written
-/// once, all in bf16 (FSDP keeps fp32 masters, which a micro-batch does not
-/// touch).
+/// Returns those of a layer of a pass without gradients.
+double least_of_score(const ModelShape& shape) {
+  return plans::least_forward_bytes(plans::LayerTraffic(shape),
+                                    plans::layer_weights(shape), tokens);
+}
+
+/// Returns those of a layer of a micro-batch.
 double torchtitan_bytes(const ModelShape& shape) {
-  const Elements n(shape);
-  return static_cast<double>(
-    bf16_bytes
-    * (3 * n.weights() + tokens * (n.forward() + 2 * n.kv + n.backward())));
+  return least_of_score(shape)
+         + plans::least_backward_bytes(plans::LayerTraffic(shape),
+                                       plans::layer_weights(shape), tokens);
 }
 
-/// Returns the least bytes of the head, one row each: embedding and stream,
-/// norm, weights once, logits written and read once in fp32.
+/// Returns those of the head.
 double least_of_rest(const ModelShape& shape, std::int64_t rows,
                      std::int64_t passes) {
-  const std::int64_t h = shape.hidden_size;
-  const std::int64_t v = shape.vocab_size;
-  return static_cast<double>(
-    passes * (bf16_bytes * (v * h + rows * 6 * h) + rows * v * 2 * 4));
+  return static_cast<double>(passes)
+         * plans::least_rest_bytes(static_cast<double>(shape.hidden_size),
+                                   static_cast<double>(shape.vocab_size),
+                                   static_cast<double>(rows));
 }
 
 /// Flash attention that computes nothing and counts what the kernels of a GPU
@@ -271,8 +227,10 @@ void spread_tokens(Counted& model) {
   }
 }
 
+enum class Pass : std::uint8_t { score, train };
+
 /// `groups`: experts are multiplied in groups, not one by one.
-AtenCounts micro_batch(const ModelShape& shape, bool groups = true) {
+AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
   Counted model(shape, groups);
   RopeTables rope(model.shape, model.backend);
   rope.grow(length);
@@ -298,10 +256,14 @@ AtenCounts micro_batch(const ModelShape& shape, bool groups = true) {
   const std::vector<float> d_logprobs(count, 0.5F);
   const auto step = [&] {
     Saved saved;
-    const TypedPtr hidden = forward(stack, batch, context, workspace, &saved);
-    const auto found
-      = token_statistics(head, hidden, wanted, workspace, /*keep_logits=*/true);
+    const bool trains = pass == Pass::train;
+    const TypedPtr hidden
+      = forward(stack, batch, context, workspace, trains ? &saved : nullptr);
+    const auto found = token_statistics(head, hidden, wanted, workspace,
+                                        /*keep_logits=*/trains);
     model.backend.read(found.logprobs_R, wanted.size());
+    if (!trains)
+      return workspace.reset();
     const std::int64_t floats = hidden_floats(stack, batch, context);
     const TypedPtr d_hidden = workspace.take(floats, hidden.type());
     model.backend.fill(d_hidden, floats, 0.0F);
@@ -326,7 +288,7 @@ void expect_within(const Row& row, const AtenCounts& counts, double least) {
                             + " blocking copies; the aim is " + row.aim;
   EXPECT_EQ(counts.launches, row.limit.launches) << words;
   EXPECT_LE(traffic, row.limit.traffic) << words;
-  EXPECT_EQ(blocking, row.limit.blocking) << words;
+  EXPECT_EQ(blocking, row.limit.blocking_copies) << words;
   EXPECT_EQ(counts.unknown, std::set<std::string>{})
     << "which costs do they have? tests/support/models/aten_costs.cpp";
 }
@@ -355,21 +317,34 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
   expect_within(decode_rest, one.minus(layer), least_of_rest(shape, slots, 1));
 }
 
+TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {
+  const ModelShape shape = counted_shape(1);
+  const AtenCounts one = micro_batch(shape, Pass::score);
+  const AtenCounts layer
+    = micro_batch(counted_shape(2), Pass::score).minus(one);
+  expect_within(score_layer, layer, least_of_score(shape));
+  expect_within(score_rest, one.minus(layer), least_of_rest(shape, tokens, 1));
+}
+
 TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
   const ModelShape shape = counted_shape(1);
-  const AtenCounts one = micro_batch(shape);
-  const AtenCounts layer = micro_batch(counted_shape(2)).minus(one);
+  const AtenCounts one = micro_batch(shape, Pass::train);
+  const AtenCounts layer
+    = micro_batch(counted_shape(2), Pass::train).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
   expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
 }
 
 TEST(AtenCounts, OfALayerWithExpertsAreWithinTheirBudget) {
   const ModelShape shape = counted_experts(1);
+  const auto counted = [](std::int64_t layers, bool groups) {
+    return micro_batch(counted_experts(layers), Pass::train, groups);
+  };
   const AtenCounts layer
-    = micro_batch(counted_experts(2)).minus(micro_batch(shape));
+    = counted(2, /*groups=*/true).minus(counted(1, /*groups=*/true));
   expect_within(expert_layer, layer, torchtitan_bytes(shape));
   const AtenCounts single
-    = micro_batch(counted_experts(2), false).minus(micro_batch(shape, false));
+    = counted(2, /*groups=*/false).minus(counted(1, /*groups=*/false));
   expect_within(single_experts, single, torchtitan_bytes(shape));
 }
 

@@ -115,12 +115,15 @@ net::Rows equal_rows(const char* key, std::int64_t tokens) {
 /// A replica whose calls are predicted and counted.
 class Foreseen {
 public:
-  Foreseen(const ModelShape& shape, const char* strategy, bool trainable)
-    : shape_(shape) {
+  Foreseen(const ModelShape& shape, const char* strategy, bool trainable,
+           DType products = DType::f32)
+    : shape_(shape),
+      products_(products) {
     troupe::testing::write_random_model(folder_ / "model", shape, 1);
     auto spec = troupe::testing::trained_actor(folder_ / "model");
     spec.trainable = trainable;
     spec.scalar_head = shape.scalar_head;
+    spec.dtype = products;
     replica_.emplace(spec, strategy);
     place_.strategy = replica_->strategy();
     place_.micro_batch_tokens = 2 * (kPrompt + kResponse);
@@ -142,8 +145,10 @@ public:
     sizes.samples_per_step = kSamples;
     sizes.max_sequence_tokens = kPrompt + kResponse;
     sizes.max_new_tokens = kResponse;
-    sizes.engine.packs_weights
-      = &troupe::testing::backend_under_test() == &host_backend();
+    const Backend& backend = troupe::testing::backend_under_test();
+    sizes.engine.packs_weights = &backend == &host_backend();
+    if (backend.storage(DType::bf16) == DType::bf16)
+      sizes.engine.storage = plans::StorageRule::gpu;
     const auto stages = plans::stage_bytes(shape_, place_.strategy);
     for (std::uint32_t i = 0; i < replica_->size(); ++i) {
       const auto stage = coordinate_of(place_.strategy, i).pp;
@@ -152,7 +157,7 @@ public:
         planes += stages[stage].gradients + stages[stage].optimizer;
       const auto foreseen
         = planes
-          + plans::active_bytes(kind, shape_, DType::f32, place_, sizes, stage);
+          + plans::active_bytes(kind, shape_, products_, place_, sizes, stage);
       const auto counted = replica_->memory(i).peak_bytes();
       EXPECT_NEAR(double(counted) / double(foreseen), 1, allowed)
         << to_string(place_.strategy) << ", device " << i << ": " << counted
@@ -163,14 +168,16 @@ public:
 private:
   troupe::testing::TempFolder folder_;
   ModelShape shape_;
+  DType products_;
   plans::Placement place_;
   std::optional<troupe::testing::ParallelReplica> replica_;
 };
 
 void expect_foreseen_training(const ModelShape& shape, const char* strategy,
-                              double allowed = 0.02) {
+                              double allowed = 0.02,
+                              DType products = DType::f32) {
   for (const bool recompute : {false, true}) {
-    Foreseen replica(shape, strategy, /*trainable=*/true);
+    Foreseen replica(shape, strategy, /*trainable=*/true, products);
     TrainSpec train;
     train.fn = "sft_loss";
     train.mini_batches = {troupe::testing::first_samples(kSamples)};
@@ -186,13 +193,23 @@ void expect_foreseen_training(const ModelShape& shape, const char* strategy,
   }
 }
 
-void expect_foreseen_generation(const ModelShape& shape, const char* strategy) {
-  Foreseen replica(shape, strategy, /*trainable=*/false);
+void expect_foreseen_generation(const ModelShape& shape, const char* strategy,
+                                DType products = DType::f32) {
+  Foreseen replica(shape, strategy, /*trainable=*/false, products);
   GenerateOptions options;
   options.max_new_tokens = kResponse;
   options.ignore_eos = true;
   replica.begin().generate(equal_rows("prompt_ids", kPrompt), options);
   replica.expect(plans::CallKind::generate);
+}
+
+void expect_foreseen_inference(const ModelShape& shape, const char* strategy,
+                               DType products = DType::f32) {
+  Foreseen replica(shape, strategy, /*trainable=*/false, products);
+  replica.begin().infer(
+    "logprobs", equal_rows("sequence_ids", kPrompt + kResponse),
+    {.micro_batch_tokens = replica.place().micro_batch_tokens});
+  replica.expect(plans::CallKind::inference);
 }
 
 class ForeseenMemory : public ::testing::TestWithParam<const char*> {};
@@ -202,15 +219,18 @@ TEST_P(ForeseenMemory, OfTrainingEqualsWhatItUses) {
 }
 
 TEST_P(ForeseenMemory, OfInferenceEqualsWhatItUses) {
-  Foreseen replica(even_shape(), GetParam(), /*trainable=*/false);
-  replica.begin().infer(
-    "logprobs", equal_rows("sequence_ids", kPrompt + kResponse),
-    {.micro_batch_tokens = replica.place().micro_batch_tokens});
-  replica.expect(plans::CallKind::inference);
+  expect_foreseen_inference(even_shape(), GetParam());
 }
 
 TEST_P(ForeseenMemory, OfGenerationEqualsWhatItUses) {
   expect_foreseen_generation(even_shape(), GetParam());
+}
+
+/// Activations and cache are bf16 on backends that store them so.
+TEST_P(ForeseenMemory, OfBf16EqualsWhatItUses) {
+  expect_foreseen_training(even_shape(), GetParam(), 0.02, DType::bf16);
+  expect_foreseen_inference(even_shape(), GetParam(), DType::bf16);
+  expect_foreseen_generation(even_shape(), GetParam(), DType::bf16);
 }
 
 /// The same sizes with what else the layers of a family keep.

@@ -337,19 +337,21 @@ TEST(PlanCheck, APlanThatDoesNotFitNamesDevicesAndTask) {
 }
 
 TEST(MemoryModel, PlanesAreFp32UnlessTheEngineDiffers) {
-  const auto resident = [](DType dtype, bool stores_operands) {
+  const auto resident = [](DType dtype, StorageRule storage) {
     return report_of([&](CheckCase& c) {
              c.context.shapes["actor"] = toy_shape(false);
              c.context.dtypes["actor"] = dtype;
-             c.context.sizes.engine.stores_operands = stores_operands;
+             c.context.sizes.engine.storage = storage;
            })
       .devices[2]
       .resident_bytes;
   };
-  const auto ours = resident(DType::f32, false);
-  EXPECT_EQ(resident(DType::bf16, false), ours);
+  const auto ours = resident(DType::f32, StorageRule::host);
+  EXPECT_EQ(resident(DType::bf16, StorageRule::host), ours);
+  EXPECT_EQ(resident(DType::bf16, StorageRule::gpu), ours);
   // 4 planes of 4 bytes, or 2 of 2 bytes and 3 of 4 bytes
-  EXPECT_NEAR(double(resident(DType::bf16, true)), double(ours), 1e4);
+  EXPECT_NEAR(double(resident(DType::bf16, StorageRule::published)),
+              double(ours), 1e4);
 }
 
 TEST(CheckContext, FollowsTheSettings) {

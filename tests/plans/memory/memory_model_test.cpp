@@ -37,11 +37,54 @@ TEST(MemoryModel, FrozenWeightsHaveNeitherGradientsNorMoments) {
   for (const auto& parameter : adapters(shape))
     trained += static_cast<std::uint64_t>(parameter.num_elements());
   EXPECT_LT(trained, num_parameters(shape) / 100);
-  const auto stage = stage_bytes(shape, {}, DType::bf16).front();
+  const auto stage = stage_bytes(shape, {}, {DType::bf16}).front();
   EXPECT_EQ(stage.weights, 2 * (num_parameters(shape) + trained));
   EXPECT_EQ(stage.resident, 2 * num_parameters(shape));
   EXPECT_EQ(stage.gradients, 2 * trained);
   EXPECT_EQ(stage.optimizer, 12 * trained);
+}
+
+TEST(MemoryModel, ARoundedPlaneIsAsLargeAsItsProductsNeed) {
+  const auto shape = shape_7b();
+  const auto count = num_parameters(shape);
+  const auto one = stage_bytes(shape, {}).front();
+  const auto two = stage_bytes(shape, {}, {DType::f32, DType::bf16}).front();
+  EXPECT_EQ(two.weights, 6 * count);
+  EXPECT_EQ(two.rounded, 2 * count);
+  EXPECT_EQ(two.gradients, one.gradients);
+  EXPECT_EQ(two.optimizer, one.optimizer);
+  const auto cut
+    = stage_bytes(shape, {.dp = 8, .zero = Zero::z3}, {DType::f32, DType::bf16})
+        .front();
+  EXPECT_EQ(cut.rounded, 0u) << "rounded when gathered";
+  EXPECT_GT(cut.weights,
+            stage_bytes(shape, {.dp = 8, .zero = Zero::z3}).front().weights);
+}
+
+TEST(MemoryModel, FrozenRolesMayHaveRoundedWeightsAlone) {
+  auto problem = make_problem(shape_7b(), 1, 1, "h100x8");
+  auto& engine = problem.sizes.engine;
+  engine = {.packs_weights = true, .storage = StorageRule::gpu};
+  const auto placement = Placement{.devices = ranks(0, 0)};
+  const auto generates = [&] {
+    return active_bytes(CallKind::generate, shape_7b(), DType::bf16, placement,
+                        problem.sizes);
+  };
+  const auto with_copy = generates();
+  EXPECT_EQ(problem.planes("ref"), WeightPlanes{});
+  engine.rounded = RoundedWeights::beside;
+  const WeightPlanes both{DType::f32, DType::bf16};
+  EXPECT_EQ(problem.planes("ref"), both);
+  EXPECT_GT(with_copy - generates(), 2 * (num_parameters(shape_7b()) * 9 / 10))
+    << "generation multiplies the plane";
+  engine.rounded = RoundedWeights::alone_if_frozen;
+  EXPECT_EQ(problem.planes("actor"), both);
+  EXPECT_EQ(problem.planes("ref"), WeightPlanes{DType::bf16});
+  problem.dtypes["actor"] = DType::f32;
+  EXPECT_EQ(problem.planes("actor"), WeightPlanes{});
+  problem.dtypes["actor"] = DType::bf16;
+  engine.storage = StorageRule::host;
+  EXPECT_EQ(problem.planes("actor"), WeightPlanes{});
 }
 
 std::uint64_t peak_of(const PlanProblem& problem, const ExecutionPlan& plan) {

@@ -1,5 +1,5 @@
-// Counts by hand for a model with 4 layers of width 64, 4 heads of 16 of which
-// 2 have keys, an MLP of 128 and 512 tokens.
+// Counts of numbers by hand for a model with 4 layers of width 64, 4 heads of
+// 16 of which 2 have keys, an MLP of 128 and 512 tokens.
 // tests/models/kernels/device_memory_test.cpp checks that engines use as much.
 #include "plans/memory/call_memory.hpp"
 #include "plans/memory/pass_memory.hpp"
@@ -10,6 +10,9 @@
 
 namespace troupe::plans {
 namespace {
+
+constexpr StoredTypes fp32 = stored_types(StorageRule::host, DType::bf16);
+constexpr StoredTypes on_gpu = stored_types(StorageRule::gpu, DType::bf16);
 
 ModelShape hand_shape() {
   ModelShape shape;
@@ -29,8 +32,11 @@ TEST(PassMemory, OfInferenceIsOneLayerAndTheResidualStream) {
   // result, stream, norm and activation: 10 * (3 * 64 + 128); a layer: two rms,
   // q k v, scores' sums, context, stream, gate and up:
   // 10 * (2 + 128 + 4 + 64 + 64 + 256)
-  EXPECT_EQ(inference_pass_elements(part, {.tokens = 10, .wanted = 0}),
-            3200u + 5180u);
+  const PassTokens batch{.tokens = 10, .wanted = 0};
+  EXPECT_EQ(inference_pass_bytes(part, batch, fp32), 4 * (3200u + 5180u));
+  EXPECT_EQ(inference_pass_bytes(part, batch, on_gpu),
+            2 * (3200u + 5120u) + 4 * 60u)
+    << "two rms and the scores' sums of 4 heads are fp32";
 }
 
 TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
@@ -42,11 +48,16 @@ TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
   // of the result, of 4 rows; two streams, activation, context, q k v, and the
   // norms' sums
   const std::uint64_t backward = 644 + 2 * 640 + 1280 + 640 + 1280 + 128 + 64;
-  EXPECT_EQ(train_pass_elements(part, {.batch = batch}), kept + backward);
-  EXPECT_EQ(train_pass_elements(part, {.batch = batch, .recompute = true}),
-            kept - 3 * 5180 + backward);
-  EXPECT_EQ(train_pass_elements(part, {.batch = batch, .in_flight = 3}),
-            3 * kept + backward);
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, fp32),
+            4 * (kept + backward));
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch, .recompute = true}, fp32),
+            4 * (kept - 3 * 5180 + backward));
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch, .in_flight = 3}, fp32),
+            4 * (3 * kept + backward));
+  // of layers their sums, the head, gradients of its rows and of norms
+  const std::uint64_t wide = 4 * 60 + 4 * (3 + 512) + 4 + 128 + 64;
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, on_gpu),
+            2 * (kept + backward) + 2 * wide);
 }
 
 TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
@@ -54,11 +65,14 @@ TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
   shape.vocab_size = 131072; // as many rows as here are not kept
   const StackPart part(shape, {}, 0);
   PassTokens batch{.tokens = 8192, .wanted = 8192};
-  const auto on_cpu = inference_pass_elements(part, batch);
-  batch.logits_at_once = defaults::logits_at_once_on_gpu;
-  const auto more = inference_pass_elements(part, batch) - on_cpu;
-  EXPECT_GT(more, std::uint64_t{4000} * 131072) << "4092 rows, not 24";
-  EXPECT_LT(more, std::uint64_t{4096} * 131072 + 4096 * 100);
+  for (const auto& types : {fp32, on_gpu}) {
+    batch.logits_at_once = defaults::logits_at_once;
+    const auto few = inference_pass_bytes(part, batch, types);
+    batch.logits_at_once = defaults::logits_at_once_on_gpu;
+    const auto more = inference_pass_bytes(part, batch, types) - few;
+    EXPECT_GT(more, 4 * std::uint64_t{4000} * 131072) << "4092 rows, not 24";
+    EXPECT_LT(more, 4 * (std::uint64_t{4096} * 131072 + 4096 * 100));
+  }
 }
 
 TEST(PassMemory, ExpertsAreCountedByTheRowsThatADeviceGathersAtATime) {
@@ -90,6 +104,28 @@ TEST(CallMemory, ACacheSlotIsRoundedToBlocks) {
   const auto shape = hand_shape();
   // 4 layers, 2 heads, 32 tokens, keys and values of 16
   EXPECT_EQ(cache_slot_elements(shape, {}, 0, 17), 4u * 2 * 32 * 32);
+}
+
+TEST(CallMemory, TheCacheOfAGpuIsAsProductsAre) {
+  const auto shape = hand_shape();
+  const BatchSizes on_host{.samples_per_step = 64, .max_sequence_tokens = 32};
+  auto sizes = on_host;
+  sizes.engine.storage = StorageRule::gpu;
+  const auto slot = cache_slot_elements(shape, {}, 0, 32);
+  const auto added = [&](const BatchSizes& of) {
+    Placement place{.devices = {Rank{0}}, .responses = 8};
+    const auto few
+      = active_bytes(CallKind::generate, shape, DType::bf16, place, of);
+    place.responses = 64;
+    return active_bytes(CallKind::generate, shape, DType::bf16, place, of)
+           - few;
+  };
+  EXPECT_GT(added(on_host), 56 * 4 * slot);
+  EXPECT_LT(added(sizes), 56 * 4 * slot);
+  EXPECT_GT(added(sizes), 56 * 2 * slot);
+  sizes.kv_cache_bytes = 10 * 2 * slot;
+  EXPECT_EQ(responses_under_way(shape, DType::bf16, {}, sizes), 10u);
+  EXPECT_EQ(responses_under_way(shape, DType::f32, {}, sizes), 5u);
 }
 
 TEST(CallMemory, AMicroBatchHoldsWholeSequences) {

@@ -30,7 +30,7 @@ PlanProblem long_responses() {
   problem.sizes.max_sequence_tokens = 1536;
   problem.sizes.max_new_tokens = 1024;
   problem.sizes.micro_batch_tokens = 8192;
-  problem.sizes.engine.stores_operands = true;
+  problem.sizes.engine.storage = StorageRule::published;
   problem.sizes.cache_adapts = true;
   problem.lengths = Lengths(512, 1024, 1024);
   return problem;
@@ -184,8 +184,13 @@ TEST(ResponseLimits, FollowTheSettingsAndTheDevices) {
   EXPECT_EQ(sizes_of(8000).sizes.max_sequences, 0u);
   EXPECT_EQ(sizes_of(8000).sizes.kv_cache_bytes, 0u);
   EXPECT_EQ(sizes_of(0).device_memory_bytes, std::nullopt);
-  settings.cluster.memory_reserve = 0.5;
+  settings.cluster.reserves.memory = 0.5;
   EXPECT_EQ(sizes_of(8000).device_memory_bytes, 4000u);
+  settings.cluster.reserves.device_memory = 0.25;
+  EXPECT_EQ(sizes_of(8000).device_memory_bytes, 6000u) << "that of GPUs";
+  settings.cluster.device = "cpu";
+  EXPECT_EQ(sizes_of(8000).device_memory_bytes, 4000u);
+  settings.cluster.device = "gpu";
   settings.rollout.kv_cache_gb = 2;
   settings.rollout.max_sequences = 5;
   EXPECT_EQ(sizes_of(8000).sizes.kv_cache_bytes, 2'000'000'000u);

@@ -40,7 +40,7 @@ TEST(SecondModels, AreCountedBesideTheCallsOwn) {
   const auto more = memory_of(with).front();
   const auto less = memory_of(without).front();
   EXPECT_EQ(more.weight_bytes - less.weight_bytes,
-            stage_bytes(shape_tiny(), {.dp = 4}, with.stored_dtype("opponent"))
+            stage_bytes(shape_tiny(), {.dp = 4}, with.planes("opponent"))
               .front()
               .weights);
   EXPECT_EQ(task_of(more, "actor_gen").bytes,

@@ -25,7 +25,7 @@ std::string why_nothing_fits(const PlanProblem& problem) {
 
 TEST(Infeasible, OneLineNamesWhatWouldFit) {
   auto problem = make_problem(shape_70b(), 1, 8);
-  problem.sizes.engine.stores_operands = false;
+  problem.sizes.engine.storage = StorageRule::host;
   EXPECT_EQ(why_nothing_fits(problem),
             "no plan fits: the smallest peak is 138.7 GB of 76.0 on device 0 "
             "in actor_train; try 32 devices");
@@ -69,7 +69,7 @@ TEST(Infeasible, RecomputationIsNamedWhereItIsEnough) {
 
 TEST(Infeasible, RecomputationIsNotNamedWhereItIsTooLittle) {
   auto problem = make_problem(shape_70b(), 1, 8);
-  problem.sizes.engine.stores_operands = false;
+  problem.sizes.engine.storage = StorageRule::host;
   problem.sizes.recompute_activations = false;
   EXPECT_THAT(why_nothing_fits(problem), HasSubstr("; try 32 devices"));
 }
@@ -77,7 +77,7 @@ TEST(Infeasible, RecomputationIsNotNamedWhereItIsTooLittle) {
 TEST(Infeasible, CallsThatFitOnlyAloneAreNamedTogether) {
   auto problem = make_problem(shape_7b(), 1, 2);
   problem.hardware.mem_bytes = 66e9;
-  problem.sizes.engine.stores_operands = false;
+  problem.sizes.engine.storage = StorageRule::host;
   problem.sizes.max_sequences = 64; // else the cache is most of it
   EXPECT_THAT(
     why_nothing_fits(problem),

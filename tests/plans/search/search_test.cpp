@@ -309,7 +309,7 @@ TEST(Search, NothingIsProvedWhereBarriersDoNotHold) {
 
 TEST(Search, ChunksAreAddedAfterwardsWhereTheyPayOff) {
   auto problem = make_problem(shape_7b(), 2, 8);
-  problem.sizes.engine.stores_operands = false;
+  problem.sizes.engine.storage = StorageRule::host;
   problem.lengths = Lengths(128, 128, 1024); // the longest keeps all waiting
   problem.sizes.max_sequence_tokens = 1152;
   const CostModel costs(problem);
@@ -331,7 +331,7 @@ void expect_ppo_closes(std::uint32_t nodes, const std::string& hardware,
                        Counts counts, std::uint64_t most_nodes) {
   for (const auto& shape : {shape_7b(), shape_34b(), shape_70b()}) {
     auto problem = make_problem(shape, nodes, 8, hardware);
-    problem.sizes.engine.stores_operands = false;
+    problem.sizes.engine.storage = StorageRule::host;
     if (counts == Counts::as_published)
       problem.sizes = published_sizes(problem.sizes, Settings{});
     problem.sizes.cache_adapts = true;

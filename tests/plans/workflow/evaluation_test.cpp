@@ -186,7 +186,7 @@ TEST(EvaluationIn, APeakOfEvaluationIsNamed) {
 
 TEST(EvaluationIn, GenerationOnShardedParametersNeedsAFullCache) {
   auto problem = evaluated_problem();
-  problem.sizes.engine.stores_operands = false;
+  problem.sizes.engine.storage = StorageRule::host;
   auto plan = plan_apart(problem.workflow);
   const auto of_evaluation = [&](const char* strategy) {
     plan.calls["actor_train"].strategy = parse_strategy(strategy);

@@ -88,11 +88,12 @@ TEST(PlanOptions, CountPublishedStorageOnlyOnRequest) {
   const auto settings = long_responses_on_gpus();
   auto words = on_h100s();
   const auto own = make_problem(settings, words);
-  EXPECT_EQ(own.stored_dtype("actor"), DType::f32);
+  EXPECT_EQ(own.stored("actor").weights, DType::f32);
+  EXPECT_EQ(own.stored("actor").cache, DType::bf16);
   EXPECT_EQ(own.dtype("actor"), DType::bf16);
   words.storage = Storage::published;
   const auto published = make_problem(settings, words);
-  EXPECT_EQ(published.stored_dtype("actor"), DType::bf16);
+  EXPECT_EQ(published.stored("actor").weights, DType::bf16);
   const auto plan = plans::fitted_preset("megatron", own);
   EXPECT_LT(plans::check_plan(own, plan).rooms.at("actor_gen").responses,
             plans::check_plan(published, plan).rooms.at("actor_gen").responses);

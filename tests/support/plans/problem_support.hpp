@@ -62,7 +62,7 @@ inline PlanProblem make_problem(const ModelShape& shape, std::uint32_t nodes,
                    .max_sequence_tokens = 256,
                    .micro_batch_tokens = 1 << 16,
                    .recompute_activations = true,
-                   .engine = {.stores_operands = true}};
+                   .engine = {.storage = StorageRule::published}};
   problem.lengths = Lengths(128, 128, 128);
   problem.hardware = load_hardware(hardware);
   return problem;

@@ -1,0 +1,171 @@
+// CostModel's seconds of our own engine on GPUs, from the counts of
+// gpu_counts.hpp: a kernel takes its products or its bytes, a layer as long as
+// its kernels or their launches, and copies that stop the host are added.
+#include "plans/cost/cost_model.hpp"
+#include "plans/cost/gpu_counts.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+using internal::head_efficiency;
+using internal::sampling_bytes_a_token;
+
+namespace {
+
+constexpr double bytes_of_count = 2; ///< of a number: counts are those of bf16
+constexpr double bytes_of_logit = 4;
+
+/// Returns the seconds in which the host launches kernels; a profile has those
+/// of a layer's forward pass alone.
+double launches_s(const Hardware& hw, double launches) {
+  return launches
+         * (hw.launch_s > 0
+              ? hw.launch_s
+              : hw.launch_layer_s
+                  / static_cast<double>(gpu_counts.score_layer.launches));
+}
+
+/// Returns those between the kernels of a graph; 0: there are no graphs.
+double gaps_s(const Hardware& hw, double launches) {
+  return launches
+         * (hw.graph_gap_s > 0
+              ? hw.graph_gap_s
+              : hw.launch_graph_s
+                  / static_cast<double>(gpu_counts.decode_layer.launches));
+}
+
+double copies_s(const Hardware& hw, std::int64_t copies) {
+  return static_cast<double>(copies) * hw.copy_s;
+}
+
+/// Returns the launches of a layer whose device computes so many experts.
+double layer_launches(std::int64_t of_one_mlp, double experts) {
+  return static_cast<double>(of_one_mlp)
+         + static_cast<double>(expert_launches) * std::max(0.0, experts - 1);
+}
+
+} // namespace
+
+bool CostModel::is_counted() const {
+  return problem_.sizes.engine.storage == StorageRule::gpu;
+}
+
+bool CostModel::counts_decoding() const {
+  return is_counted() && !problem_.sizes.engine.serves;
+}
+
+CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
+                                          double tokens, double attends) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto& strategy = job.placement.strategy;
+  const bool trains = kind == PassKind::train;
+  const auto& counts = trains ? gpu_counts.train_layer : gpu_counts.score_layer;
+  const auto traffic = m.traffic.under(strategy);
+  const auto weights = m.read_parameters(tokens) / job.t;
+  const auto scale = m.bytes.factor / bytes_of_count;
+  const auto width = m.hidden / job.t;
+  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
+  const auto products_s = 2 * m.used_parameters() * tokens / (job.t * rate);
+  const auto attention_s
+    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops);
+  // bytes of products are read and written while they compute; the others not
+  const auto seconds = [&](double times, double all_bytes) {
+    const auto own = bytes_of_count
+                     * (times * weights + times * tokens * traffic.products());
+    const auto rest = std::max(0.0, counts.traffic * all_bytes - own);
+    return std::max(times * products_s, scale * own / hw.mem_Bps)
+           + times * attention_s + scale * rest / hw.mem_Bps;
+  };
+  const auto experts = m.device_experts(tokens, strategy);
+  const auto forward = layer_launches(gpu_counts.score_layer.launches, experts);
+  const auto tensor_s = job.t > 1 ? hw.launch_tp_extra_s : 0.0;
+  LayerTime time{.compute
+                 = seconds(1, least_forward_bytes(traffic, weights, tokens)),
+                 .network = layer_network_s(job, tokens),
+                 .host = launches_s(hw, forward) + tensor_s};
+  if (m.experts.count > 0)
+    time.compute += copies_s(hw, expert_blocking_copies);
+  if (!trains)
+    return time;
+  const auto times = m.trained.backward;
+  time.backward_compute = seconds(
+    times, least_backward_bytes(traffic, weights, tokens) * times / 2);
+  time.backward_host
+    = launches_s(hw, layer_launches(counts.launches, 2 * experts) - forward)
+      + tensor_s;
+  return time;
+}
+
+/// A chunk's rows are gathered, multiplied and summed up; the last stage does
+/// this, and what else is done once per pass.
+double CostModel::gpu_head_s(const Job& job, PassKind kind, double tokens,
+                             double products) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto& counts
+    = kind == PassKind::train ? gpu_counts.train_rest : gpu_counts.score_rest;
+  const auto compute
+    = 2 * m.head_width * m.hidden * tokens
+        / (head_efficiency * job.t * hw.gemm_flops)
+      + counts.traffic
+          * least_rest_bytes(m.hidden, m.head_width / job.t, tokens)
+          / hw.mem_Bps;
+  return std::max(products * compute,
+                  launches_s(hw, static_cast<double>(counts.launches)))
+         + copies_s(hw, counts.blocking_copies);
+}
+
+/// Weights and activations of one layer, without keys and values.
+double CostModel::gpu_decode_read_s(const Job& job, double responses) const {
+  const auto& m = job.model;
+  const auto bytes
+    = least_decode_bytes(m.traffic.under(job.placement.strategy),
+                         m.read_parameters(responses) / job.t, responses,
+                         /*keys=*/0);
+  return gpu_counts.decode_layer.traffic * bytes * m.bytes.factor
+         / bytes_of_count / numbers(job.kinds).mem_Bps;
+}
+
+/// Graphs are replayed neither under tensor parallelism nor with experts
+/// (models/transformer/decoder.cpp).
+double CostModel::gpu_decode_layer_s(const Job& job, double responses,
+                                     double device_s) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto& counts = gpu_counts.decode_layer;
+  const auto launches = layer_launches(
+    counts.launches, m.device_experts(responses, job.placement.strategy));
+  const auto gaps = gaps_s(hw, launches);
+  if (job.t <= 1 && m.experts.count == 0 && gaps > 0)
+    return device_s + gaps;
+  const auto host_s
+    = launches_s(hw, launches) + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
+  return std::max(device_s, host_s)
+         + copies_s(hw, m.experts.count > 0 ? expert_blocking_copies : 0);
+}
+
+/// The head of one token of each response, which all tensor peers draw from all
+/// logits: where drawing is on the host, they are copied to it.
+double CostModel::gpu_draw_s(const Job& job, double responses) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto& counts = gpu_counts.decode_rest;
+  const auto logits = responses * m.head_width;
+  const auto head
+    = counts.traffic
+      * least_rest_bytes(m.hidden, m.head_width / job.t, responses)
+      / hw.mem_Bps;
+  auto rest = std::max(head, launches_s(hw, double(counts.launches)))
+              + copies_s(hw, counts.blocking_copies);
+  if (job.t > 1)
+    rest += (job.t - 1) / job.t * bytes_of_logit * logits
+              / link_Bps(job, job.span.tensor)
+            + link_latency_s(job, job.span.tensor);
+  if (problem_.sizes.engine.draws == DrawPlace::host)
+    return rest + bytes_of_logit * logits / hw.host_Bps;
+  return rest + sampling_bytes_a_token * logits / hw.mem_Bps;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,69 @@
+// The types of numbers in a device's memory: one rule for what calls take, the
+// cache, what devices send each other and what all of it costs. It follows from
+// who computes and from the dtype of products, as models/kernels/backend.hpp
+// (`Backend::storage`) does in a run.
+#pragma once
+
+#include "config/base/dtype.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace troupe::plans {
+
+enum class StorageRule : std::uint8_t {
+  host,      ///< our CPU kernels: fp32, whatever products are of
+  gpu,       ///< our GPUs: activations and cache as products are, fp32 beside
+  published, ///< published systems on GPUs: everything as products are
+};
+
+struct StoredTypes {
+  DType weights = DType::f32; ///< and their gradients; as moved and gathered
+  /// And their gradients, sums over tensor peers, messages between stages.
+  DType activations = DType::f32;
+  DType cache = DType::f32;
+  DType statistics = DType::f32;  ///< of norms and losses; logits
+  DType expert_rows = DType::f32; ///< as sent to experts of other dp ranks
+
+  bool operator==(const StoredTypes&) const = default;
+};
+
+constexpr StoredTypes stored_types(StorageRule rule, DType products) {
+  switch (rule) {
+  case StorageRule::published:
+    return {products, products, products, products, products};
+  case StorageRule::gpu: // models/transformer/moe.cpp sends rows in fp32
+    return {.activations = products, .cache = products};
+  case StorageRule::host:
+    break;
+  }
+  return {};
+}
+
+/// Planes of weights as products are, which a GPU of ours keeps for them.
+enum class RoundedWeights : std::uint8_t {
+  none,            ///< calls round what they multiply
+  beside,          ///< beside those of fp32, written by the optimizer
+  alone_if_frozen, ///< the same, and of frozen roles these alone
+};
+
+/// A role's planes of weights.
+struct WeightPlanes {
+  DType stored = DType::f32;
+  std::optional<DType> rounded = {}; ///< a second one
+
+  bool operator==(const WeightPlanes&) const = default;
+};
+
+constexpr WeightPlanes weight_planes(StorageRule rule, RoundedWeights kept,
+                                     DType products, bool is_frozen) {
+  const auto stored = stored_types(rule, products).weights;
+  if (rule != StorageRule::gpu || kept == RoundedWeights::none
+      || products == stored)
+    return {stored};
+  if (is_frozen && kept == RoundedWeights::alone_if_frozen)
+    return {products};
+  return {stored, products};
+}
+
+} // namespace troupe::plans

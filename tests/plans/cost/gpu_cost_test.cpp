@@ -1,0 +1,182 @@
+// Predictions of our engine on GPUs: what each count adds to the seconds of a
+// call, by their gain when its price rises.
+#include "plans/cost/cost_model.hpp"
+#include "plans/cost/gpu_counts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+constexpr double tokens = 64; // of each response
+constexpr double responses = 32;
+
+/// Returns 32 responses of 64 tokens by Llama 7B.
+PlanProblem on_gpus(const ModelShape& shape = shape_7b()) {
+  auto problem = make_problem(shape, 1, 8, "h100x8");
+  problem.sizes.engine = {.packs_weights = true, .storage = StorageRule::gpu};
+  problem.sizes.samples_per_step = static_cast<std::uint32_t>(responses);
+  problem.sizes.mini_batches = 1;
+  problem.sizes.recompute_activations = false;
+  problem.lengths = Lengths(128, tokens, tokens);
+  return problem;
+}
+
+double seconds(const PlanProblem& problem, const char* call,
+               const char* strategy) {
+  const CostModel costs(problem);
+  const auto parsed = parse_strategy(strategy);
+  return costs.call_s(
+    problem.workflow.call(call),
+    {.devices = ranks(0, parsed.num_devices() - 1), .strategy = parsed});
+}
+
+/// Returns how many times a call pays a number of the hardware file.
+double times_paid(const PlanProblem& problem, const char* call,
+                  const char* strategy, double Hardware::*price,
+                  double more = 1) {
+  auto dearer = problem;
+  dearer.hardware.*price += more;
+  return (seconds(dearer, call, strategy) - seconds(problem, call, strategy))
+         / more;
+}
+
+TEST(GpuCost, ADecodedTokenPaysTheGapsOfItsLaunchesWhereGraphsAreReplayed) {
+  const auto problem = on_gpus();
+  const auto gaps = [&](const char* strategy) {
+    return times_paid(problem, "actor_gen", strategy, &Hardware::graph_gap_s);
+  };
+  const auto steps = tokens - 1;
+  EXPECT_NEAR(gaps("d1"), steps * 32 * double(gpu_counts.decode_layer.launches),
+              1);
+  EXPECT_NEAR(gaps("t2"), 0, 1e-6) << "launched one by one";
+  EXPECT_NEAR(times_paid(on_gpus(shape_mixtral()), "actor_gen", "d1",
+                         &Hardware::graph_gap_s),
+              0, 1e-6);
+}
+
+TEST(GpuCost, TensorPeersAndExpertsPayLaunchesOneByOne) {
+  auto problem = on_gpus();
+  problem.hardware.launch_s = 1; // longer than any kernel
+  const auto launches = [&](const char* strategy) {
+    return times_paid(problem, "actor_gen", strategy, &Hardware::launch_s);
+  };
+  // a layer of each token, and the prompts' pass
+  const auto steps = tokens - 1;
+  const auto layers = 32
+                      * (steps * double(gpu_counts.decode_layer.launches)
+                         + double(gpu_counts.score_layer.launches));
+  const auto rest = steps * double(gpu_counts.decode_rest.launches);
+  EXPECT_NEAR(launches("t2"), layers + rest, 1);
+  EXPECT_NEAR(
+    launches("d1"),
+    layers + rest - 32 * steps * double(gpu_counts.decode_layer.launches), 1);
+}
+
+TEST(GpuCost, AMicroBatchPaysItsLaunchesAndCopies) {
+  auto problem = on_gpus();
+  problem.hardware.launch_s = 1;
+  const auto train = [&](double Hardware::*price) {
+    return times_paid(problem, "actor_train", "d1", price);
+  };
+  EXPECT_NEAR(train(&Hardware::launch_s),
+              32.0 * double(gpu_counts.train_layer.launches)
+                + double(gpu_counts.train_rest.launches),
+              1e-3);
+  EXPECT_NEAR(train(&Hardware::copy_s),
+              double(gpu_counts.train_rest.blocking_copies), 1e-3);
+  EXPECT_NEAR(times_paid(problem, "ref_inf", "d1", &Hardware::launch_s),
+              32.0 * double(gpu_counts.score_layer.launches)
+                + double(gpu_counts.score_rest.launches),
+              1e-3);
+}
+
+/// 6,476,267,520 numbers of weights in layers; 164,352 numbers of a token in
+/// fused kernels of one, and 131,072,000 of the head.
+TEST(GpuCost, ADecodedTokenMovesTheCountedBytes) {
+  auto problem = on_gpus();
+  auto& hw = problem.hardware;
+  hw.gemm_flops = hw.attn_flops = 1e30;
+  hw.cache_Bps = 1e30;
+  hw.graph_gap_s = 1e-30;
+  hw.launch_s = 1e-30;
+  hw.copy_s = hw.stage_token_s = hw.call_s = hw.call_device_s = 0;
+  const auto layers = 2 * (6'476'267'520 + responses * 32 * 164'352.0);
+  const auto head
+    = 2 * (131'072'000 + responses * 6 * 4096) + 8 * responses * 32'000;
+  const auto drawn = 24 * responses * 32'000;
+  const auto of_tokens = (tokens - 1)
+                         * (gpu_counts.decode_layer.traffic * layers
+                            + gpu_counts.decode_rest.traffic * head + drawn);
+  const auto prompt_tokens = responses * 128;
+  const auto prompts = gpu_counts.score_layer.traffic
+                       * (layers - 2 * responses * 32 * 164'352.0
+                          + 2 * prompt_tokens * 32 * (164'352 + 2 * 4096));
+  EXPECT_NEAR(seconds(problem, "actor_gen", "d1") * hw.mem_Bps,
+              of_tokens + prompts, 1e-6 * (of_tokens + prompts));
+}
+
+TEST(GpuCost, DrawingOnTheHostCopiesAllLogitsToIt) {
+  auto problem = on_gpus();
+  const auto on_device = seconds(problem, "actor_gen", "d1");
+  problem.sizes.engine.draws = DrawPlace::host;
+  const auto logits = (tokens - 1) * responses * 32'000;
+  EXPECT_NEAR(
+    seconds(problem, "actor_gen", "d1") - on_device,
+    logits * (4 / problem.hardware.host_Bps - 24 / problem.hardware.mem_Bps),
+    1e-9);
+}
+
+TEST(GpuCost, ShardedOptimizersPayTheGatherOfWhatTheyChanged) {
+  const auto problem = on_gpus();
+  auto slow = problem;
+  slow.hardware.gather_Bps /= 10;
+  const auto more_s = [&](const char* strategy) {
+    return seconds(slow, "actor_train", strategy)
+           - seconds(problem, "actor_train", strategy);
+  };
+  EXPECT_EQ(more_s("d8"), 0);
+  const auto bytes = 4.0 * 7 / 8 * double(num_parameters(shape_7b()));
+  EXPECT_NEAR(more_s("d8z1"),
+              bytes / slow.hardware.gather_Bps
+                - bytes / problem.hardware.gather_Bps,
+              1e-3);
+}
+
+TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
+  auto problem = on_gpus();
+  problem.hardware.intra_Bps = 1e6; // all that counts
+  for (const char* strategy : {"p2", "t2"}) {
+    const auto in_bf16 = seconds(problem, "ref_inf", strategy);
+    auto in_fp32 = problem;
+    in_fp32.dtypes["ref"] = DType::f32;
+    EXPECT_NEAR(seconds(in_fp32, "ref_inf", strategy) / in_bf16, 2, 0.02)
+      << strategy;
+  }
+}
+
+TEST(GpuCost, OfServersIsNotThatOfOurLaunches) {
+  auto problem = on_gpus();
+  problem.sizes.engine.serves = true;
+  EXPECT_EQ(times_paid(problem, "actor_gen", "t2", &Hardware::graph_gap_s), 0);
+  EXPECT_GT(times_paid(problem, "actor_gen", "t2", &Hardware::launch_graph_s),
+            1000);
+}
+
+TEST(GpuCost, WithoutPricesOfKernelsThoseOfALayerCount) {
+  auto problem = on_gpus();
+  problem.hardware.graph_gap_s = problem.hardware.launch_s = 0;
+  EXPECT_NEAR(times_paid(problem, "actor_gen", "d1", &Hardware::launch_graph_s),
+              32 * (tokens - 1), 1e-2);
+  problem.hardware.launch_layer_s = 1;
+  EXPECT_NEAR(times_paid(problem, "ref_inf", "d1", &Hardware::launch_layer_s),
+              32
+                + double(gpu_counts.score_rest.launches)
+                    / double(gpu_counts.score_layer.launches),
+              1e-2);
+}
+
+} // namespace
+} // namespace troupe::plans
