@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/models/backend_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -97,17 +96,6 @@ protected:
   }
 };
 
-/// Returns how far gradients may be from those in double. The host's kernels
-/// are within 3e-6. For others it is what fp32 allows: 28 products follow each
-/// other, forward and backward through two layers of seven, of at most 24
-/// numbers; each of them may err by 24 * 2^-24 of its result, whatever the
-/// order of the sum, and gradients are below 0.5.
-double allowed_of_gradients() {
-  const Backend& backend = testing::backend_under_test();
-  const bool is_host = backend.storage(DType::bf16) == DType::f32;
-  return is_host ? 1e-5 : 28 * 24 * std::ldexp(0.5, -24);
-}
-
 void expect_near(const std::vector<float>& got, const json& want,
                  double allowed, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -128,8 +116,7 @@ TEST_P(PaddingRow, IsTrainedByTheHeadOnlyAsInTransformers) {
                 1e-5);
     if (step == 0)
       expect_near(replica.plane(Plane::grad).at("model.embed_tokens.weight"),
-                  case_["embedding_gradient"], allowed_of_gradients(),
-                  "gradient");
+                  case_["embedding_gradient"], 1e-5, "gradient");
   }
   const auto weights = replica.plane(Plane::weight);
   expect_near(weights.at("model.embed_tokens.weight"), case_["embedding"], 1e-4,
