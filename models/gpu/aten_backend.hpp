@@ -1,12 +1,10 @@
 // A Backend made of ATen operations on one libtorch device: the arithmetic of
 // GPUs, and on the CPU a check of it against our own kernels. Products of bf16
-// operands sum in fp32; where the operands are fp32 in memory they are rounded
-// first. Kernels compute in fp32 and round what they store once. Attention over
-// packed sequences uses the given fused kernel where it supports the shape,
-// else two products and a softmax per sequence. Everything else is fp32.
-//
-// Kernels view pointers of the given memory as tensors of the device and run on
-// the default stream of the calling thread, so that threads share one order.
+// operands sum in fp32, rounded first if fp32 in memory. Kernels compute in
+// fp32 and round what they store once. Attention over packed sequences is the
+// given fused kernel where it takes the shape, else two products and a softmax
+// per sequence. Kernels view pointers of the given memory as tensors of the
+// device, in the calling thread's default stream: threads share one order.
 #pragma once
 
 #include "models/gpu/aten_options.hpp"
@@ -110,6 +108,9 @@ public:
                        const float* d_logprobs_RK, float* d_logits_RV) override;
   void largest_logits(const LargestLogits& shape, const float* logits_RV,
                       float* values_RK, std::int32_t* ids_RK) override;
+  bool draws() const override;
+  void draw(const DrawRows& what, const float* logits_RV, const DrawKey* keys_R,
+            DrawnToken* drawn_R) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;

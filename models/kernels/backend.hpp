@@ -30,6 +30,7 @@
 #include "models/kernels/prepared_weight.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
+#include "models/kernels/token_draw.hpp"
 #include "models/kernels/typed_ptr.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -163,6 +164,16 @@ public:
                               const float* logits_RV, float* values_RK,
                               std::int32_t* ids_RK)
     = 0;
+  /// Returns whether the device draws tokens. Where it does not, the host does
+  /// (models/generate/sampler.hpp).
+  virtual bool draws() const {
+    return false;
+  }
+  /// Draws a token per row; keys and tokens are in the device's memory.
+  virtual void draw(const DrawRows& /*what*/, const float* /*logits_RV*/,
+                    const DrawKey* /*keys_R*/, DrawnToken* /*drawn_R*/) {
+    TROUPE_CHECK(draws(), "the host draws");
+  }
   virtual void scalar_rows(const float* weight_H, std::int64_t width,
                            ConstTypedPtr hidden_TH, std::int64_t rows,
                            float* out_T)

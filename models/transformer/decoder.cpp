@@ -5,19 +5,10 @@
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/stack.hpp"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace troupe::models {
-
-namespace {
-
-constexpr std::int64_t token_floats = sizeof(DecodeToken) / sizeof(float);
-
-} // namespace
 
 Decoder::Decoder(const ModelShape& shape, const Weights& weights,
                  Backend& backend)
@@ -26,7 +17,8 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     backend_(backend),
     rope_(shape, backend),
     heads_width_(shape.num_heads * shape.head_dim),
-    kv_width_(shape.num_kv_heads * shape.head_dim) {
+    kv_width_(shape.num_kv_heads * shape.head_dim),
+    table_(backend) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
   if (!shape.experts.exist()) // with experts, the host assigns rows to them
     capture_.recorder = backend.recorder();
@@ -43,107 +35,12 @@ std::array<TypedBlock*, 10> Decoder::activations() {
 }
 
 std::array<AlignedFloats*, 5> Decoder::buffers() {
-  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers, &rows_,
-          &sums_2R_};
-}
-
-/// Prepares weights [out_i, in], stacked along their rows, as one.
-Decoder::Prepared Decoder::prepare(const at::Tensor& fused,
-                                   std::initializer_list<at::Tensor> parts,
-                                   DType operands) {
-  std::vector<at::Tensor> found;
-  if (fused.defined())
-    found.push_back(fused);
-  else
-    std::ranges::copy_if(parts, std::back_inserter(found),
-                         [](const at::Tensor& part) { return part.defined(); });
-  return backend_.prepare(found, operands);
-}
-
-Decoder::Prepared
-Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
-                         std::initializer_list<at::Tensor> parts,
-                         std::initializer_list<Adapter> adapters) {
-  if (std::ranges::none_of(adapters, &Adapter::defined))
-    return prepare(fused, parts, weights_.operands);
-  std::vector<at::Tensor> found;
-  std::int64_t count = 0;
-  std::int64_t narrow = 0;
-  for (const at::Tensor& part : parts)
-    count += part.defined() ? part.numel() : 0;
-  for (const Adapter& adapter : adapters)
-    narrow = std::max(narrow, adapter.defined() ? adapter.a.numel() : 0);
-  AlignedFloats merged(backend_.memory());
-  float* to = merged.reserve(count + narrow);
-  float* scratch = to + count;
-  const auto* adapter = adapters.begin();
-  for (const at::Tensor& part : parts) {
-    const Adapter& own = *adapter++;
-    if (!part.defined())
-      continue;
-    backend_.copy(numbers_of(part), to, part.numel());
-    if (own.defined())
-      merge_adapter(backend_, own, weights_.adapter_scale, to, scratch);
-    found.push_back(at::from_blob(to, part.sizes(), at::kFloat));
-    to += part.numel();
-  }
-  backend_.wait();
-  Prepared prepared = backend_.prepare(found, weights_.operands);
-  backend_.wait();
-  if (prepared->is_view())
-    layer.merged.push_back(std::move(merged));
-  return prepared;
-}
-
-AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
-  std::int64_t count = 0;
-  for (const at::Tensor& part : parts)
-    count += part.defined() ? part.numel() : 0;
-  AlignedFloats bias(backend_.memory());
-  float* to = bias.reserve(count);
-  for (const at::Tensor& part : parts)
-    if (part.defined()) {
-      backend_.copy(part.const_data_ptr<float>(), to, part.numel());
-      to += part.numel();
-    }
-  return bias;
-}
-
-void Decoder::pack() {
-  capture_.passes.clear();
-  layers_.clear();
-  const auto pack = [&](const at::Tensor& fused,
-                        std::initializer_list<at::Tensor> parts = {}) {
-    return prepare(fused, parts, weights_.operands);
-  };
-  std::int64_t column = 0;
-  for (const LayerWeights& w : weights_.layers) {
-    Layer& layer = layers_.emplace_back();
-    const LayerAdapters& a = w.adapters;
-    layer.qkv = prepare_adapted(layer, w.qkv, {w.q, w.k, w.v}, {a.q, a.k, a.v});
-    layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
-    layer.o = prepare_adapted(layer, {}, {w.o}, {a.o});
-    if (w.has_experts()) {
-      layer.first_expert_column = column;
-      column += shape_.experts.per_token;
-      layer.router = prepare(w.moe.router, {}, DType::f32);
-      for (const ExpertWeights& e : w.moe.experts)
-        layer.experts.push_back(
-          {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
-    }
-    if (!w.has_mlp())
-      continue;
-    layer.gate_up
-      = prepare_adapted(layer, w.gate_up, {w.gate, w.up}, {a.gate, a.up});
-    layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
-    layer.down = prepare_adapted(layer, {}, {w.down}, {a.down});
-  }
-  if (weights_.head.defined())
-    head_ = pack(weights_.head);
+  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers,
+          &logits_.drawn_N, &sums_2R_};
 }
 
 void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
-                   const RunContext& context) {
+                   const RunContext& context, const PassDraw& draw) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
   const TensorPeers peers(context, backend_);
@@ -153,8 +50,7 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
     = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
   make_room(cache);
-  backend_.write(pass_.tokens().data(), rows_.data(),
-                 pass_.tokens().size_bytes());
+  table_.write(pass_.tokens(), draw.keys_N);
   const std::int64_t floats = pass_.num_tokens() * shape_.hidden_size;
   if (context.groups.first_stage())
     embed(peers);
@@ -168,6 +64,8 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   if (!context.groups.last_stage())
     stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
                 "decode stream");
+  if (!draw.rows_N.empty())
+    this->draw(draw, peers);
 }
 
 /// Reallocates a pass's buffers if needed; they stay in place otherwise.
@@ -180,7 +78,7 @@ void Decoder::make_room(const KvCache& cache) {
   room_resets_ = cache.resets();
   if (!shape_.learned_positions)
     rope_.grow(cache.capacity());
-  rows_.reserve(room_rows_ * token_floats);
+  table_.reserve(room_rows_);
   stream_RH_.reserve(room_rows_ * shape_.hidden_size);
   normed_RH_.reserve(room_rows_ * shape_.hidden_size);
   if (shape_.changes_branches())
@@ -318,9 +216,8 @@ void Decoder::attention(std::int64_t layer, ConstTypedPtr in_RH, KvCache& cache,
     what.k_norm_D = w.qk_norms.k.const_data_ptr<float>();
   }
   what.rope = rope_.of(w.positions.rope);
-  const DecodeTokens tokens{
-    {reinterpret_cast<const DecodeToken*>(rows_.data()), pass_.tokens().size()},
-    pass_.groups()};
+  const DecodeTokens tokens{{table_.tokens(), pass_.tokens().size()},
+                            pass_.groups()};
   backend_.decode_attention(what, tokens, cache, qkv_RX_.data(),
                             context_RX_.data());
   add_product(num_rows, context_RX_, *packed.o, w.o_bias, w.behind_attention,
@@ -345,46 +242,6 @@ void Decoder::mlp(std::int64_t layer, ConstTypedPtr in_RH,
   if (w.has_experts())
     experts(layer, in_RH, to);
   end_branch(num_rows, w.behind_mlp, peers);
-}
-
-const float* Decoder::finish(float* logits, std::int64_t count) {
-  if (shape_.multipliers.logits != 1)
-    backend_.scale(logits, count,
-                   static_cast<float>(1.0 / shape_.multipliers.logits));
-  if (shape_.caps.logits > 0)
-    backend_.cap_logits(logits, count, static_cast<float>(shape_.caps.logits));
-  logits_.of_host
-    = std::make_unique<const net::HostRead>(backend_.read(logits, count));
-  return logits_.of_host->floats();
-}
-
-const float* Decoder::logits(std::span<const std::int64_t> rows,
-                             const RunContext& context) {
-  const auto count = static_cast<std::int64_t>(rows.size());
-  const std::int64_t hidden = shape_.hidden_size;
-  const TypedPtr last = logits_.last_NH.reserve(count * hidden);
-  backend_.gather_rows({rows, hidden}, stream_RH_.data(), normed_RH_.data());
-  backend_.norm(norm_shape(count), normed_RH_.data(),
-                weights_.final_norm.weights(), last, nullptr);
-  const TensorPeers peers(context, backend_);
-  const std::int64_t vocab = shape_.vocab_size;
-  float* out = logits_.all_NV.reserve(count * vocab);
-  if (peers.alone()) {
-    backend_.product(count, last, *head_, {out, vocab}, {});
-    return finish(out, count * vocab);
-  }
-  // All-gather of each rank's part of the vocabulary, padded to the longest,
-  // then placed side by side.
-  const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
-  float* all = logits_.of_peers.reserve(count * run * (peers.size() + 1));
-  float* mine = all + count * run * peers.size();
-  backend_.product(count, last, *head_, {mine, run}, {});
-  peers.collect(mine, all, count * run, "logits");
-  for (std::int64_t first = 0; first < vocab; first += run)
-    backend_.copy_box(
-      {{1, 1, count, std::min(run, vocab - first)}, {0, 0, run}, {0, 0, vocab}},
-      all + first * count, out + first);
-  return finish(out, count * vocab);
 }
 
 } // namespace troupe::models

@@ -13,6 +13,7 @@
 #include "models/kernels/typed_block.hpp"
 #include "models/parallel/tensor_peers.hpp"
 #include "models/transformer/decode_pass.hpp"
+#include "models/transformer/pass_table.hpp"
 #include "models/transformer/transformer.hpp"
 
 #include <array>
@@ -25,6 +26,14 @@
 namespace troupe::models {
 
 struct RunContext;
+
+/// Rows of a pass whose next tokens the device draws; the last stage's, where
+/// Backend::draws().
+struct PassDraw {
+  std::span<const std::int64_t> rows_N = {}; ///< empty: none
+  std::span<const DrawKey> keys_N = {};
+  DrawFilters filters = {};
+};
 
 class Decoder {
 public:
@@ -47,7 +56,14 @@ public:
   /// next one. If the device captures graphs, the layers of a pass with one row
   /// per slot are one launch.
   void feed(std::span<const DecodeToken> tokens, KvCache& cache,
-            const RunContext& context);
+            const RunContext& context, const PassDraw& draw = {});
+  /// Returns whether the device can draw.
+  bool draws() const {
+    return backend_.draws();
+  }
+  /// Waits for the tokens [N] that the last feed drew, equal on all tp ranks;
+  /// valid until the next call.
+  std::span<const DrawnToken> drawn();
   /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
   /// ranks and readable by the host; valid until the next call. Last stage
   /// only.
@@ -82,12 +98,14 @@ private:
     std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
   };
 
-  /// Logits on their way to the host, which draws from them.
+  /// Logits, and the tokens that the device draws from them.
   struct LogitBuffers {
     TypedBlock last_NH; ///< rows whose logits are requested
     AlignedFloats all_NV;
     AlignedFloats of_peers; ///< [peers, N, ceil(V / peers)]
-    std::unique_ptr<const net::HostRead> of_host;
+    std::unique_ptr<const net::HostRead> of_host; ///< logits or drawn tokens
+    AlignedFloats drawn_N;                        ///< DrawnToken
+    std::int64_t num_drawn = 0;
   };
 
   /// Passes as one launch each.
@@ -136,8 +154,9 @@ private:
   void experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to);
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
-  /// Returns finished logits for the host.
-  const float* finish(float* logits, std::int64_t count);
+  /// Computes logits [N, V] of rows, on the device.
+  float* head(std::span<const std::int64_t> rows, const TensorPeers& peers);
+  void draw(const PassDraw& what, const TensorPeers& peers);
   /// Returns the buffers of activations.
   std::array<TypedBlock*, 10> activations();
   std::array<AlignedFloats*, 5> buffers();
@@ -162,7 +181,7 @@ private:
   ExpertRows experts_;
   TypedBlock activation_RI_;
   LogitBuffers logits_;
-  AlignedFloats rows_;                   ///< the pass's rows, in device memory
+  PassTable table_;
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
   DecodePass pass_;
   std::int64_t room_rows_ = 0;    ///< capacity of the buffers

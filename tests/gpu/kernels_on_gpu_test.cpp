@@ -280,7 +280,7 @@ void expect_draws(const DrawOptions& options) {
     keys.push_back({{row, 5}, row * 3, row + 7});
   expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
     return DrawToken<T>{memory.numbers<T>(rows * vocab, 1, 3), memory.put(keys),
-                        memory.zeros<DrawnId>(rows), vocab, options};
+                        memory.zeros<DrawnToken>(rows), vocab, options};
   });
 }
 

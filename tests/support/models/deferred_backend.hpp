@@ -119,6 +119,12 @@ public:
   void largest_logits(const models::LargestLogits& shape,
                       const float* logits_RV, float* values_RK,
                       std::int32_t* ids_RK) override;
+  bool draws() const override {
+    return true;
+  }
+  void draw(const models::DrawRows& what, const float* logits_RV,
+            const models::DrawKey* keys_R,
+            models::DrawnToken* drawn_R) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    models::ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;
@@ -140,6 +146,10 @@ public:
   int replayed() const {
     return replayed_;
   }
+  /// Returns the number of all draws so far, one per pass.
+  int drawn() const {
+    return drawn_;
+  }
 
 private:
   friend class DeferredRecorder;
@@ -157,6 +167,7 @@ private:
   std::deque<std::function<void()>> kernels_;
   std::atomic<int> recorded_ = 0;
   std::atomic<int> replayed_ = 0;
+  std::atomic<int> drawn_ = 0;
 };
 
 } // namespace troupe::testing
