@@ -62,9 +62,9 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
                  || options.top_k > 0,
                "masks have at most top_k ids");
   if (decoder.draws())
-    filters_ = device_filters(options, vocab_size);
-  for (int i = 0; !filters_ && i < std::max(1, compute_threads()); ++i)
-    samplers_.emplace_back(options, vocab_size);
+    draws_.on_device = device_filters(options, vocab_size);
+  for (int i = 0; !draws_.on_device && i < std::max(1, compute_threads()); ++i)
+    draws_.on_host.emplace_back(options, vocab_size);
 }
 
 void Rollout::begin(std::vector<Sequence>& sequences, std::int64_t num_slots,
@@ -258,17 +258,17 @@ bool Rollout::gather(Lane& lane) const {
 
 /// Returns the draws that follow the pass on the device.
 PassDraw Rollout::device_draw(Lane& lane) const {
-  if (!filters_ || !context_.groups.last_stage())
+  if (!draws_.on_device || !context_.groups.last_stage())
     return {};
   lane.keys.clear();
   for (const Sequence* s : lane.due)
     lane.keys.push_back(draw_key(name_of(*s)));
-  return {lane.due_tokens, lane.keys, *filters_};
+  return {lane.due_tokens, lane.keys, *draws_.on_device};
 }
 
 /// Draws the next token of every sequence whose last token was fed.
 void Rollout::draw(Lane& lane) {
-  if (!filters_)
+  if (!draws_.on_device)
     return draw_on_host(lane);
   std::ranges::copy(decoder_.drawn(), lane.drawn.begin());
   if (std::ranges::any_of(lane.drawn,
@@ -279,7 +279,7 @@ void Rollout::draw(Lane& lane) {
 void Rollout::draw_on_host(Lane& lane) {
   const float* logits_NV = decoder_.logits(lane.due_tokens, context_);
   const auto work = [&](std::int64_t begin, std::int64_t end) {
-    auto& sampler = samplers_[static_cast<std::size_t>(compute_thread())];
+    auto& sampler = draws_.on_host[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);
          i < static_cast<std::size_t>(end); ++i) {
       const Sequence& s = *lane.due[i];

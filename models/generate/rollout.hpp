@@ -86,6 +86,12 @@ public:
   }
 
 private:
+  /// Who draws tokens.
+  struct Draws {
+    std::optional<DrawFilters> on_device; ///< none: the host
+    std::vector<Sampler> on_host;         ///< one per thread
+  };
+
   /// Sequences of samples whose turns are asked for.
   struct Talks {
     std::vector<Sequence>* sequences = nullptr;
@@ -121,8 +127,7 @@ private:
   OnEnded on_ended_;
   Talks talks_;
   std::vector<Lane> lanes_;
-  std::optional<DrawFilters> filters_; ///< of the device; none: the host draws
-  std::vector<Sampler> samplers_;      ///< of the host, one per thread
+  Draws draws_;
   std::uint64_t fed_tokens_ = 0;
   std::size_t experts_before_ = 0;    ///< per token, of earlier stages' layers
   std::size_t experts_per_token_ = 0; ///< W, of all stages; 0: not recorded

@@ -53,8 +53,9 @@ public:
   void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
             const ConstTypedMatrix& b, const TypedMatrix& c,
             const GemmOptions& options) override;
-  std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
-                                          DType operands) override;
+  std::unique_ptr<PreparedWeight>
+  prepare(std::span<const at::Tensor> parts, DType operands,
+          std::unique_ptr<PreparedWeight> old) override;
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
                const TypedMatrix& y, const GemmOptions& options) override;
 
@@ -83,6 +84,8 @@ public:
                           ConstTypedPtr context_TX, const float* lse_AT,
                           ConstTypedPtr d_context_TX,
                           TypedPtr d_qkv_TX) override;
+  void embed(const Embedding& from, std::span<const DecodeToken> tokens,
+             TypedPtr to) override;
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
                         KvCache& cache, TypedPtr qkv_RX,
                         TypedPtr context_RX) override;
@@ -134,7 +137,6 @@ private:
                   at::OptionalIntArrayRef strides = std::nullopt) const;
   void logit_gradient_piece(const LogitRows& shape,
                             const RowGradients& gradients, float* logits_RV);
-  /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
   at::Tensor column(std::span<const float> values_R) const; ///< [R, 1]
   /// Returns the reciprocal root mean square of heads, [T, N, 1].

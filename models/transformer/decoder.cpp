@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace troupe::models {
 
@@ -49,35 +50,59 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   const bool recorded
     = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
-  make_room(cache);
-  table_.write(pass_.tokens(), draw.keys_N);
+  PassWork work{.embeds = context.groups.first_stage()};
+  if (recorded && !draw.rows_N.empty())
+    work.draws = draw.filters;
+  make_room(recorded ? cache.num_slots() : pass_.num_tokens(), cache);
+  if (work.draws)
+    make_logit_room(cache.num_slots());
+  write_tables(draw, work);
   const std::int64_t floats = pass_.num_tokens() * shape_.hidden_size;
-  if (context.groups.first_stage())
-    embed(peers);
-  else
+  if (!work.embeds)
     stack::receive(backend_, *context.groups.previous, stream_RH_.data(),
                    floats, "decode stream");
   if (recorded)
-    recorded_layers(shape, cache, peers, context);
+    compute_recorded(work, shape, cache, context);
   else
-    layers(cache, peers, context);
+    compute(work, cache, peers, context);
   if (!context.groups.last_stage())
     stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
                 "decode stream");
-  if (!draw.rows_N.empty())
-    this->draw(draw, peers);
+  if (!recorded && !draw.rows_N.empty())
+    draw_rows(picked(draw.rows_N), std::ssize(draw.rows_N), draw.filters,
+              peers);
 }
 
-/// Reallocates a pass's buffers if needed; they stay in place otherwise.
-void Decoder::make_room(const KvCache& cache) {
-  const std::int64_t num_rows = pass_.num_tokens();
-  if (num_rows <= room_rows_ && cache.resets() == room_resets_)
-    return;
-  capture_.passes.clear();
-  room_rows_ = std::max(num_rows, room_rows_);
-  room_resets_ = cache.resets();
+/// Writes tokens and the names of draws to the device: those of all rows if all
+/// are drawn, else of the rows that are.
+void Decoder::write_tables(const PassDraw& draw, const PassWork& work) {
+  logits_.wanted.assign(draw.rows_N.begin(), draw.rows_N.end());
+  if (!work.draws) {
+    std::iota(logits_.wanted.begin(), logits_.wanted.end(), 0);
+    return table_.write(pass_.tokens(), draw.keys_N);
+  }
+  keys_.assign(pass_.tokens().size(), {});
+  for (std::size_t i = 0; i < draw.rows_N.size(); ++i)
+    keys_[static_cast<std::size_t>(draw.rows_N[i])] = draw.keys_N[i];
+  table_.write(pass_.tokens(), keys_);
+}
+
+void Decoder::compute(const PassWork& work, KvCache& cache,
+                      const TensorPeers& peers, const RunContext& context) {
+  if (work.embeds)
+    embed(peers);
+  layers(cache, peers, context);
+  if (work.draws)
+    draw_rows(stream_RH_.data(), pass_.num_tokens(), *work.draws, peers);
+}
+
+/// Reallocates the buffers of passes if needed; they stay in place otherwise.
+void Decoder::make_room(std::int64_t num_rows, const KvCache& cache) {
   if (!shape_.learned_positions)
     rope_.grow(cache.capacity());
+  if (num_rows <= room_rows_)
+    return;
+  room_rows_ = num_rows;
   table_.reserve(room_rows_);
   stream_RH_.reserve(room_rows_ * shape_.hidden_size);
   normed_RH_.reserve(room_rows_ * shape_.hidden_size);
@@ -118,39 +143,19 @@ void Decoder::layers(KvCache& cache, const TensorPeers& peers,
   }
 }
 
-void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
-                              const TensorPeers& peers,
-                              const RunContext& context) {
-  if (GraphCapture* known = capture_.passes.find(shape))
-    return known->run();
-  layers(cache, peers, context);
-  if (capture_.is_refused)
-    return;
-  auto graph
-    = capture_.recorder->record([&, peers] { layers(cache, peers, context); });
-  capture_.is_refused = graph == nullptr;
-  if (graph)
-    capture_.passes.add(shape, std::move(graph));
-}
-
 void Decoder::embed(const TensorPeers& peers) {
-  const std::int64_t hidden = shape_.hidden_size;
-  const std::span<const DecodeToken> tokens = pass_.tokens();
-  const TypedPtr stream = stream_RH_.data();
-  const std::int64_t known = weights_.embedding.size(0);
-  table_rows_.clear();
-  for (const DecodeToken& token : tokens) {
-    const std::int64_t id = token.id - weights_.first_token;
-    table_rows_.push_back(id < known ? id : -1); // another tp rank has it
-  }
-  backend_.gather_rows({table_rows_, hidden, embedding_scale(shape_)},
-                       numbers_of(weights_.embedding), stream);
-  if (weights_.positions.defined() && peers.first()) {
-    std::ranges::transform(tokens, table_rows_.begin(), &DecodeToken::position);
-    backend_.add_rows({table_rows_, hidden}, numbers_of(weights_.positions),
-                      stream);
-  }
-  peers.sum(stream, pass_.num_tokens() * hidden, "embedding");
+  const at::Tensor& table = weights_.embedding;
+  Embedding from{.width = shape_.hidden_size,
+                 .tokens = {numbers_of(table), table.size(0)},
+                 .first_token = weights_.first_token,
+                 .factor = embedding_scale(shape_)};
+  if (weights_.positions.defined() && peers.first())
+    from.positions
+      = {numbers_of(weights_.positions), weights_.positions.size(0)};
+  const std::int64_t num_rows = pass_.num_tokens();
+  backend_.embed(from, {table_.tokens(), pass_.tokens().size()},
+                 stream_RH_.data());
+  peers.sum(stream_RH_.data(), num_rows * shape_.hidden_size, "embedding");
 }
 
 NormShape Decoder::norm_shape(std::int64_t num_rows) const {

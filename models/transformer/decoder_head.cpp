@@ -22,40 +22,51 @@ bool are_first(std::span<const std::int64_t> rows) {
 
 const float* Decoder::logits(std::span<const std::int64_t> rows,
                              const RunContext& context) {
-  const float* logits = head(rows, TensorPeers(context, backend_));
-  const auto count = static_cast<std::int64_t>(rows.size());
+  const auto count = std::ssize(rows);
+  const float* logits
+    = head(picked(rows), count, TensorPeers(context, backend_));
   logits_.of_host = std::make_unique<const net::HostRead>(
     backend_.read(logits, count * shape_.vocab_size));
   return logits_.of_host->floats();
 }
 
-void Decoder::draw(const PassDraw& what, const TensorPeers& peers) {
-  const float* logits = head(what.rows_N, peers);
-  const auto count = static_cast<std::int64_t>(what.rows_N.size());
-  logits_.num_drawn = count;
-  backend_.draw({count, shape_.vocab_size, what.filters}, logits, table_.keys(),
-                reinterpret_cast<DrawnToken*>(
-                  logits_.drawn_N.reserve(count * drawn_floats)));
+void Decoder::draw_rows(ConstTypedPtr rows_NH, std::int64_t count,
+                        const DrawFilters& filters, const TensorPeers& peers) {
+  const float* logits = head(rows_NH, count, peers);
+  float* drawn = logits_.drawn_N.reserve(count * drawn_floats);
+  backend_.draw({count, shape_.vocab_size, filters}, logits, table_.keys(),
+                reinterpret_cast<DrawnToken*>(drawn));
 }
 
 std::span<const DrawnToken> Decoder::drawn() {
-  logits_.of_host = std::make_unique<const net::HostRead>(
-    backend_.read(logits_.drawn_N.data(), logits_.num_drawn * drawn_floats));
-  return {reinterpret_cast<const DrawnToken*>(logits_.of_host->floats()),
-          static_cast<std::size_t>(logits_.num_drawn)};
+  const auto last = std::ranges::max(logits_.wanted);
+  const net::HostRead read
+    = backend_.read(logits_.drawn_N.data(), (last + 1) * drawn_floats);
+  const auto* all = reinterpret_cast<const DrawnToken*>(read.floats());
+  logits_.found.clear();
+  for (const std::int64_t row : logits_.wanted)
+    logits_.found.push_back(all[row]);
+  return logits_.found;
 }
 
-float* Decoder::head(std::span<const std::int64_t> rows,
+void Decoder::make_logit_room(std::int64_t num_rows) {
+  logits_.last_NH.reserve(num_rows * shape_.hidden_size);
+  logits_.all_NV.reserve(num_rows * shape_.vocab_size);
+  logits_.drawn_N.reserve(num_rows * drawn_floats);
+}
+
+ConstTypedPtr Decoder::picked(std::span<const std::int64_t> rows_N) {
+  if (are_first(rows_N))
+    return stream_RH_.data();
+  backend_.gather_rows({rows_N, shape_.hidden_size}, stream_RH_.data(),
+                       normed_RH_.data());
+  return normed_RH_.data();
+}
+
+float* Decoder::head(ConstTypedPtr rows_NH, std::int64_t count,
                      const TensorPeers& peers) {
-  const auto count = static_cast<std::int64_t>(rows.size());
-  const std::int64_t hidden = shape_.hidden_size;
-  const TypedPtr last = logits_.last_NH.reserve(count * hidden);
-  ConstTypedPtr from = stream_RH_.data();
-  if (!are_first(rows)) {
-    backend_.gather_rows({rows, hidden}, from, normed_RH_.data());
-    from = normed_RH_.data();
-  }
-  backend_.norm(norm_shape(count), from, weights_.final_norm.weights(), last,
+  const TypedPtr last = logits_.last_NH.reserve(count * shape_.hidden_size);
+  backend_.norm(norm_shape(count), rows_NH, weights_.final_norm.weights(), last,
                 nullptr);
   const std::int64_t vocab = shape_.vocab_size;
   float* out = logits_.all_NV.reserve(count * vocab);

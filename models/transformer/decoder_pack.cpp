@@ -9,25 +9,23 @@
 
 namespace troupe::models {
 
-/// Prepares weights [out_i, in], stacked along their rows, as one.
-Decoder::Prepared Decoder::prepare(const at::Tensor& fused,
-                                   std::initializer_list<at::Tensor> parts,
-                                   DType operands) {
+void Decoder::prepare(Prepared& old, const at::Tensor& fused,
+                      std::initializer_list<at::Tensor> parts, DType operands) {
   std::vector<at::Tensor> found;
   if (fused.defined())
     found.push_back(fused);
   else
     std::ranges::copy_if(parts, std::back_inserter(found),
                          [](const at::Tensor& part) { return part.defined(); });
-  return backend_.prepare(found, operands);
+  old = backend_.prepare(found, operands, std::move(old));
 }
 
-Decoder::Prepared
-Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
-                         std::initializer_list<at::Tensor> parts,
-                         std::initializer_list<Adapter> adapters) {
+void Decoder::prepare_adapted(Layer& layer, Prepared& old,
+                              const at::Tensor& fused,
+                              std::initializer_list<at::Tensor> parts,
+                              std::initializer_list<Adapter> adapters) {
   if (std::ranges::none_of(adapters, &Adapter::defined))
-    return prepare(fused, parts, weights_.operands);
+    return prepare(old, fused, parts, weights_.operands);
   std::vector<at::Tensor> found;
   std::int64_t count = 0;
   std::int64_t narrow = 0;
@@ -50,58 +48,66 @@ Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
     to += part.numel();
   }
   backend_.wait();
-  Prepared prepared = backend_.prepare(found, weights_.operands);
+  old = backend_.prepare(found, weights_.operands, std::move(old));
   backend_.wait();
-  if (prepared->is_view())
+  if (old->is_view())
     layer.merged.push_back(std::move(merged));
-  return prepared;
 }
 
-AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
+void Decoder::stack_bias(AlignedFloats& old,
+                         std::initializer_list<at::Tensor> parts) {
   std::int64_t count = 0;
   for (const at::Tensor& part : parts)
     count += part.defined() ? part.numel() : 0;
-  AlignedFloats bias(backend_.memory());
-  float* to = bias.reserve(count);
+  float* to = old.reserve(count);
   for (const at::Tensor& part : parts)
     if (part.defined()) {
       backend_.copy(part.const_data_ptr<float>(), to, part.numel());
       to += part.numel();
     }
-  return bias;
 }
 
 void Decoder::pack() {
-  capture_.passes.clear();
-  layers_.clear();
-  const auto pack = [&](const at::Tensor& fused,
-                        std::initializer_list<at::Tensor> parts = {}) {
-    return prepare(fused, parts, weights_.operands);
-  };
-  std::int64_t column = 0;
-  for (const LayerWeights& w : weights_.layers) {
+  while (layers_.size() < weights_.layers.size()) {
     Layer& layer = layers_.emplace_back();
+    layer.qkv_bias = AlignedFloats(backend_.memory());
+    layer.gate_up_bias = AlignedFloats(backend_.memory());
+  }
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const LayerWeights& w = weights_.layers[i];
+    Layer& layer = layers_[i];
     const LayerAdapters& a = w.adapters;
-    layer.qkv = prepare_adapted(layer, w.qkv, {w.q, w.k, w.v}, {a.q, a.k, a.v});
-    layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
-    layer.o = prepare_adapted(layer, {}, {w.o}, {a.o});
+    layer.merged.clear();
+    prepare_adapted(layer, layer.qkv, w.qkv, {w.q, w.k, w.v}, {a.q, a.k, a.v});
+    stack_bias(layer.qkv_bias, {w.q_bias, w.k_bias, w.v_bias});
+    prepare_adapted(layer, layer.o, {}, {w.o}, {a.o});
     if (w.has_experts()) {
       layer.first_expert_column = column;
       column += shape_.experts.per_token;
-      layer.router = prepare(w.moe.router, {}, DType::f32);
-      for (const ExpertWeights& e : w.moe.experts)
-        layer.experts.push_back(
-          {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
+      pack_experts(layer, w.moe);
     }
     if (!w.has_mlp())
       continue;
-    layer.gate_up
-      = prepare_adapted(layer, w.gate_up, {w.gate, w.up}, {a.gate, a.up});
-    layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
-    layer.down = prepare_adapted(layer, {}, {w.down}, {a.down});
+    prepare_adapted(layer, layer.gate_up, w.gate_up, {w.gate, w.up},
+                    {a.gate, a.up});
+    stack_bias(layer.gate_up_bias, {w.gate_bias, w.up_bias});
+    prepare_adapted(layer, layer.down, {}, {w.down}, {a.down});
   }
   if (weights_.head.defined())
-    head_ = pack(weights_.head);
+    prepare(head_, weights_.head, {}, weights_.operands);
+}
+
+void Decoder::pack_experts(Layer& layer, const MoeWeights& moe) {
+  prepare(layer.router, moe.router, {}, DType::f32);
+  layer.experts.resize(moe.experts.size());
+  for (std::size_t e = 0; e < moe.experts.size(); ++e) {
+    const ExpertWeights& from = moe.experts[e];
+    PackedExpert& packed = layer.experts[e];
+    prepare(packed.gate_up, from.gate_up, {from.gate, from.up},
+            weights_.operands);
+    prepare(packed.down, from.down, {}, weights_.operands);
+  }
 }
 
 } // namespace troupe::models

@@ -3,6 +3,7 @@
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
+#include "models/gpu/kernels/embed_tokens.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/launch.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
@@ -270,6 +271,31 @@ TEST_F(GpuKernels, LogitRowsHaveTheHostsBits) {
                           {memory.zeros<float>(300), memory.zeros<float>(300),
                            memory.zeros<float>(300)}};
   });
+}
+
+template <class Table, class T>
+void expect_embeddings() {
+  constexpr std::int64_t vocab = 50, places = 9, width = 1003;
+  const std::vector<DecodeToken> tokens{{100, 0, 0}, {149, 1, 8}, {99, 2, 3}};
+  expect_the_hosts_bits(EmbedTokens<Table, T>::blocks(std::ssize(tokens)),
+                        [&](KernelMemory& memory) {
+                          return EmbedTokens<Table, T>{
+                            memory.numbers<Table>(vocab * width, 1),
+                            vocab,
+                            100,
+                            memory.numbers<Table>(places * width, 2),
+                            memory.put(tokens),
+                            memory.zeros<T>(std::ssize(tokens) * width),
+                            width,
+                            1.3F};
+                        });
+}
+
+TEST_F(GpuKernels, EmbeddingsHaveTheHostsBits) {
+  expect_embeddings<float, float>();
+  expect_embeddings<float, Bf16>();
+  expect_embeddings<Bf16, float>();
+  expect_embeddings<Bf16, Bf16>();
 }
 
 template <class T>
