@@ -37,8 +37,10 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
   TROUPE_CHECK(options.record.logprobs != ResponseLogprobs::masked
                  || options.top_k > 0,
                "masks have at most top_k ids");
-  for (int i = 0; i < std::max(1, compute_threads()); ++i)
-    samplers_.emplace_back(options, vocab_size);
+  if (decoder.draws())
+    draws_.on_device = device_filters(options, vocab_size);
+  for (int i = 0; !draws_.on_device && i < std::max(1, compute_threads()); ++i)
+    draws_.on_host.emplace_back(options, vocab_size);
 }
 
 void Rollout::begin(std::vector<Sequence>& sequences, FirstTurn first,
@@ -102,7 +104,7 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
   context_.check();
   const bool prefill = gather(lane);
   spans.enter(prefill, lane.active.size());
-  decoder_.feed(lane.tokens, cache_, context_);
+  decoder_.feed(lane.tokens, cache_, context_, device_draw(lane));
   fed_tokens_ += lane.tokens.size();
   if (lane.due.empty())
     return;
@@ -181,17 +183,37 @@ bool Rollout::gather(Lane& lane) const {
   return prefill;
 }
 
+/// Returns the draws that follow the pass on the device.
+PassDraw Rollout::device_draw(Lane& lane) const {
+  if (!draws_.on_device || !context_.groups.last_stage())
+    return {};
+  lane.keys.clear();
+  for (const Sequence* s : lane.due)
+    lane.keys.push_back(draw_key(name_of(*s)));
+  return {lane.due_tokens, lane.keys, *draws_.on_device};
+}
+
 /// Draws the next token of every sequence whose last token was fed.
 void Rollout::draw(Lane& lane) {
+  if (!draws_.on_device)
+    return draw_on_host(lane);
+  std::ranges::copy(decoder_.drawn(), lane.drawn.begin());
+  if (std::ranges::any_of(lane.drawn,
+                          [](const DrawnToken& token) { return token.id < 0; }))
+    logits_are_not_finite();
+}
+
+void Rollout::draw_on_host(Lane& lane) {
   const float* logits_NV = decoder_.logits(lane.due_tokens, context_);
   const auto work = [&](std::int64_t begin, std::int64_t end) {
-    auto& sampler = samplers_[static_cast<std::size_t>(compute_thread())];
+    auto& sampler = draws_.on_host[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);
          i < static_cast<std::size_t>(end); ++i) {
+      const Sequence& s = *lane.due[i];
       lane.drawn[i]
-        = draw_one(*lane.due[i], sampler,
-                   {logits_NV + static_cast<std::int64_t>(i) * vocab_size_,
-                    static_cast<std::size_t>(vocab_size_)});
+        = sampler.draw({logits_NV + static_cast<std::int64_t>(i) * vocab_size_,
+                        static_cast<std::size_t>(vocab_size_)},
+                       s.ids, s.size() - s.num_prompt, name_of(s));
       if (lane.masks.empty())
         continue;
       const auto own
@@ -207,12 +229,9 @@ void Rollout::draw(Lane& lane) {
     parallel_for(0, count, 1, work);
 }
 
-DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
-                             std::span<const float> logits) const {
-  const DrawName name{options_.seed + s.noise.draw * draw_stride,
-                      s.noise.step.value, s.sample.value,
-                      static_cast<std::uint32_t>(s.size())};
-  return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
+DrawName Rollout::name_of(const Sequence& s) const {
+  return {options_.seed + s.noise.draw * draw_stride, s.noise.step.value,
+          s.sample.value, static_cast<std::uint32_t>(s.size())};
 }
 
 void Rollout::take_kept(const Lane& lane, std::size_t i,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "models/generate/admission.hpp"
+#include "models/generate/device_draw.hpp"
 #include "models/generate/phase_spans.hpp"
 #include "models/generate/sampler.hpp"
 #include "models/generate/turns.hpp"
@@ -13,6 +14,7 @@
 #include "models/transformer/decoder.hpp"
 
 #include <map>
+#include <optional>
 
 namespace troupe::models::internal {
 
@@ -22,6 +24,7 @@ struct Lane : Admission {
   std::vector<DecodeToken> tokens;      ///< in this pass
   std::vector<Sequence*> due;           ///< sequences that draw after this pass
   std::vector<std::int64_t> due_tokens; ///< their last tokens
+  std::vector<DrawKey> keys;            ///< one each, if the device draws
   std::vector<DrawnToken> drawn;        ///< one each
   std::vector<std::int32_t> masks;      ///< [due, 1 + top_k] how many, then ids
   std::vector<std::int32_t> experts;    ///< [due, W] that due tokens went to
@@ -73,6 +76,12 @@ public:
   }
 
 private:
+  /// Who draws tokens.
+  struct Draws {
+    std::optional<DrawFilters> on_device; ///< none: the host
+    std::vector<Sampler> on_host;         ///< one per thread
+  };
+
   /// Sequences of samples whose turns are asked for.
   struct Talks {
     std::vector<Sequence>* sequences = nullptr;
@@ -85,10 +94,11 @@ private:
   void learn(Lane& lane, const OnEnded& on_ended);
   bool gather(Lane& lane) const;
   void make_room(Lane& lane) const;
+  PassDraw device_draw(Lane& lane) const;
   void draw(Lane& lane);
+  void draw_on_host(Lane& lane);
   void pass_on(Lane& lane) const;
-  DrawnToken draw_one(const Sequence& s, Sampler& sampler,
-                      std::span<const float> logits) const;
+  DrawName name_of(const Sequence& s) const;
   void take_drawn(Lane& lane, const OnEnded& on_ended);
   void take_kept(const Lane& lane, std::size_t i, TokenRecord& to) const;
   void count_experts();
@@ -104,7 +114,7 @@ private:
   OnEnded on_ended_;
   Talks talks_;
   std::vector<Lane> lanes_;
-  std::vector<Sampler> samplers_; ///< one per thread
+  Draws draws_;
   std::uint64_t fed_tokens_ = 0;
   std::size_t experts_before_ = 0;    ///< per token, of earlier stages' layers
   std::size_t experts_per_token_ = 0; ///< W, of all stages; 0: not recorded

@@ -37,14 +37,14 @@ std::int32_t sampler_find(std::span<const float> values, float value) {
   return static_cast<std::int32_t>(it - values.begin());
 }
 
-[[noreturn]] void sampler_fail() {
+} // namespace
+
+void logits_are_not_finite() {
   throw FailureError({.code = Errc::numerics,
                       .who = "sampler",
                       .what = "the model's logits are not finite",
                       .cause = ""});
 }
-
-} // namespace
 
 double log_sum_exp(std::span<const float> logits_V, double temperature) {
   const float top = sampler_max(logits_V);
@@ -85,7 +85,7 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
                          std::int64_t num_new, const DrawName& name) {
   const double total = log_sum_exp(logits_V, temperature_);
   if (!std::isfinite(total))
-    sampler_fail();
+    logits_are_not_finite();
   const bool stop_is_banned
     = num_new < options_.min_new_tokens && !options_.stop_ids.empty();
   std::span<const float> allowed_V = logits_V;
@@ -104,7 +104,7 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
   else
     drawn.id = argmax_with_noise(allowed_V, divisor, name);
   if (static_cast<std::size_t>(drawn.id) >= logits_V.size())
-    sampler_fail();
+    logits_are_not_finite();
   const auto at = static_cast<std::size_t>(drawn.id);
   if (options_.record.logprobs == ResponseLogprobs::masked) {
     kept_.clear();

@@ -13,6 +13,7 @@
 
 #include "models/generate/generate_options.hpp"
 #include "models/generate/gumbel.hpp"
+#include "models/kernels/token_draw.hpp"
 
 #include <cstdint>
 #include <span>
@@ -20,11 +21,8 @@
 
 namespace troupe::models {
 
-struct DrawnToken {
-  std::int32_t id = 0;
-  float logprob = 0; ///< under log softmax(logits / temperature), unfiltered
-                     ///< unless options.record says otherwise
-};
+/// Throws FailureError{numerics}: there is no token to draw.
+[[noreturn]] void logits_are_not_finite();
 
 /// Draws tokens under one set of options. Has scratch space: one per thread.
 class Sampler {

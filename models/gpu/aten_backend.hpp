@@ -59,8 +59,9 @@ public:
   void grouped_grad_w(const GroupedShape& shape, const ConstTypedMatrix& dy,
                       const ConstTypedMatrix& x, GroupedGrads grads) override;
   std::int64_t grouped_rows_at_once() const override;
-  std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
-                                          DType operands) override;
+  std::unique_ptr<PreparedWeight>
+  prepare(std::span<const at::Tensor> parts, DType operands,
+          std::unique_ptr<PreparedWeight> old) override;
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
                const TypedMatrix& y, const GemmOptions& options) override;
 
@@ -89,6 +90,8 @@ public:
                           ConstTypedPtr context_TX, const float* lse_AT,
                           ConstTypedPtr d_context_TX,
                           TypedPtr d_qkv_TX) override;
+  void embed(const Embedding& from, std::span<const DecodeToken> tokens,
+             TypedPtr to) override;
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
                         KvCache& cache, TypedPtr qkv_RX,
                         TypedPtr context_RX) override;
@@ -119,6 +122,9 @@ public:
                        const float* d_logprobs_RK, float* d_logits_RV) override;
   void largest_logits(const LargestLogits& shape, const float* logits_RV,
                       float* values_RK, std::int32_t* ids_RK) override;
+  bool draws() const override;
+  void draw(const DrawRows& what, const float* logits_RV, const DrawKey* keys_R,
+            DrawnToken* drawn_R) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;

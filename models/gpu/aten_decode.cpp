@@ -31,19 +31,22 @@ at::Tensor aten_batched(const at::Tensor& a, const at::Tensor& b) {
 
 } // namespace
 
-// The slot and the position of each row are adjacent.
+// The numbers of each row are adjacent: id, slot and position.
 AtenRows AtenBackend::rows_of(const DecodeTokens& tokens) const {
   const auto count = static_cast<std::int64_t>(tokens.all.size());
-  const at::Tensor numbers_2R
-    = at::for_blob(const_cast<std::int32_t*>(&tokens.all.data()->slot),
-                   {2, count})
+  const at::Tensor numbers_3R
+    = at::for_blob(const_cast<std::int32_t*>(&tokens.all.data()->id),
+                   {aten_row_numbers, count})
         .strides({{1, aten_row_numbers}})
         .options(at::TensorOptions(at::kInt).device(device_))
         .target_device(device_)
         .make_tensor()
         .to(at::kLong, /*non_blocking=*/false, /*copy=*/false,
             at::MemoryFormat::Contiguous);
-  return {numbers_2R.select(0, 0), numbers_2R.select(0, 1), {}};
+  return {numbers_3R.select(0, 0),
+          numbers_3R.select(0, 1),
+          numbers_3R.select(0, 2),
+          {}};
 }
 
 void AtenBackend::decode_attention(const DecodeAttention& what,

@@ -23,6 +23,7 @@ at::Tensor on_device(std::span<const std::int64_t> values, at::Device device);
 
 /// Rows of a decoding pass, on the device.
 struct AtenRows {
+  at::Tensor ids_R;
   at::Tensor slots_R;
   at::Tensor positions_R;
   at::Tensor queries_RAD;

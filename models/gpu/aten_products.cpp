@@ -27,6 +27,9 @@ public:
   std::int64_t out() const override {
     return weight_OI.size(0);
   }
+  const void* place() const override {
+    return weight_OI.const_data_ptr();
+  }
   bool is_view() const override {
     return is_view_;
   }
@@ -38,6 +41,23 @@ public:
 private:
   bool is_view_;
 };
+
+/// Returns the old weight if it has the shape and the type, else a new one.
+std::unique_ptr<AtenWeight> aten_room(std::unique_ptr<PreparedWeight> old,
+                                      at::IntArrayRef sizes, DType operands,
+                                      const at::TensorOptions& options) {
+  auto* known = static_cast<AtenWeight*>(old.get());
+  if (known != nullptr && !known->is_view() && known->operands == operands
+      && known->weight_OI.sizes() == sizes
+      && known->weight_OI.dtype() == options.dtype()) {
+    old.release();
+    return std::unique_ptr<AtenWeight>(known);
+  }
+  old.reset(); // frees its memory first
+  at::Tensor weight = at::empty(sizes, options);
+  const auto bytes = weight.nbytes();
+  return std::make_unique<AtenWeight>(std::move(weight), operands, bytes);
+}
 
 /// Computes c (+)= a b in one operation, summed in fp32: a gradient of a head
 /// is as large as the head. GPUs have bf16 products with fp32 sums, the CPU
@@ -93,18 +113,27 @@ void AtenBackend::gemm(const GemmShape& shape, const ConstTypedMatrix& a,
 }
 
 std::unique_ptr<PreparedWeight>
-AtenBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
+AtenBackend::prepare(std::span<const at::Tensor> parts, DType operands,
+                     std::unique_ptr<PreparedWeight> old) {
   std::vector<at::Tensor> own;
-  for (const at::Tensor& part : parts)
+  std::int64_t out = 0;
+  for (const at::Tensor& part : parts) {
     own.push_back(view(numbers_of(part), part.sizes()));
+    out += part.size(0);
+  }
   const bool is_rounded = own.front().scalar_type() == at::kBFloat16;
   if (own.size() == 1 && (is_rounded || operands != DType::bf16))
     return std::make_unique<AtenWeight>(own.front(), operands, 0);
-  at::Tensor packed = own.size() == 1 ? own.front() : at::cat(own);
-  if (operands == DType::bf16)
-    packed = packed.to(at::kBFloat16);
-  const auto bytes = packed.nbytes();
-  return std::make_unique<AtenWeight>(std::move(packed), operands, bytes);
+  auto packed = aten_room(
+    std::move(old), {out, own.front().size(1)}, operands,
+    own.front().options().dtype(
+      is_rounded || operands == DType::bf16 ? at::kBFloat16 : at::kFloat));
+  std::int64_t row = 0;
+  for (const at::Tensor& part : own) {
+    packed->weight_OI.narrow(0, row, part.size(0)).copy_(part);
+    row += part.size(0);
+  }
+  return packed;
 }
 
 void AtenBackend::product(std::int64_t rows, ConstTypedPtr x,

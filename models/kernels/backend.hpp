@@ -1,7 +1,6 @@
-// The arithmetic of one device over raw pointers to its memory: the stack, its
-// gradient, losses, the optimizer and generation are written on it. One
-// implementation is our own host kernels (host_backend.hpp), the other uses
-// ATen operations on any libtorch device (aten_backend.hpp).
+// The arithmetic of one device over raw pointers to its memory, on which the
+// stack, its gradient, losses, the optimizer and generation are written: by our
+// own host kernels (host_backend.hpp) or ATen on any device (aten_backend.hpp).
 //
 // Weights of products, activations and cached keys and values are fp32 or bf16
 // (typed_ptr.hpp); kernels compute and sum in fp32 and round what they store.
@@ -9,9 +8,9 @@
 // states are fp32.
 //
 // Kernels run in call order and may return before they are done. Spans, host
-// tables and shapes are read during the call. Each kernel is documented where
-// its host version is declared. Weight tensors are views of device memory
-// whatever device libtorch reports for them: kernels use the pointers.
+// tables and shapes are read during the call. Each kernel is documented at its
+// host version. Weight tensors are views of device memory: only the pointers
+// are used.
 #pragma once
 
 #include "config/base/defaults.hpp"
@@ -19,6 +18,7 @@
 #include "models/kernels/attention.hpp"
 #include "models/kernels/decode_attention.hpp"
 #include "models/kernels/elementwise.hpp"
+#include "models/kernels/embed.hpp"
 #include "models/kernels/expert_choice.hpp"
 #include "models/kernels/graph_capture.hpp"
 #include "models/kernels/kept_logits.hpp"
@@ -29,6 +29,7 @@
 #include "models/kernels/prepared_weight.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
+#include "models/kernels/token_draw.hpp"
 #include "models/kernels/typed_ptr.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -43,8 +44,8 @@ namespace troupe::models {
 
 class Backend : public ExpertKernels {
 public:
-  /// Returns the type in which activations, weights of products and cached keys
-  /// and values are stored where products take `operands`.
+  /// Returns the type that activations, weights of products and cached keys and
+  /// values are stored in where products take `operands`.
   virtual DType storage(DType /*operands*/) const {
     return DType::f32;
   }
@@ -53,8 +54,7 @@ public:
   virtual std::int64_t page_tokens() const {
     return std::numeric_limits<std::int64_t>::max();
   }
-  /// Returns a recorder for graph capture; null: launches cost nothing extra,
-  /// so nothing is captured.
+  /// Returns a recorder for graph capture, or null.
   virtual std::unique_ptr<GraphRecorder> recorder() {
     return nullptr;
   }
@@ -81,9 +81,12 @@ public:
                           TypedPtr x)
     = 0;
 
-  /// Prepares weights, stacked along their rows, as one.
+  /// Prepares weights, stacked along their rows, as one: in place of `old` if
+  /// that has their shape.
   virtual std::unique_ptr<PreparedWeight>
-  prepare(std::span<const at::Tensor> parts, DType operands) = 0;
+  prepare(std::span<const at::Tensor> parts, DType operands,
+          std::unique_ptr<PreparedWeight> old = nullptr)
+    = 0;
   /// Computes y [rows, out] (+)= x [rows, in] weight^T + bias; rows of y are
   /// `y.stride` apart.
   virtual void product(std::int64_t rows, ConstTypedPtr x,
@@ -125,6 +128,9 @@ public:
                                   ConstTypedPtr context_TX, const float* lse_AT,
                                   ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX)
     = 0;
+  virtual void embed(const Embedding& from, std::span<const DecodeToken> tokens,
+                     TypedPtr to)
+    = 0;
   virtual void decode_attention(const DecodeAttention& what,
                                 const DecodeTokens& tokens, KvCache& cache,
                                 TypedPtr qkv_RX, TypedPtr context_RX)
@@ -164,6 +170,15 @@ public:
                               const float* logits_RV, float* values_RK,
                               std::int32_t* ids_RK)
     = 0;
+  /// Returns whether the device draws tokens, or leaves that to the host.
+  virtual bool draws() const {
+    return false;
+  }
+  /// Draws a token per row; keys and tokens are in device memory.
+  virtual void draw(const DrawRows& /*what*/, const float* /*logits_RV*/,
+                    const DrawKey* /*keys_R*/, DrawnToken* /*drawn_R*/) {
+    TROUPE_CHECK(draws(), "the host draws");
+  }
   virtual void scalar_rows(const float* weight_H, std::int64_t width,
                            ConstTypedPtr hidden_TH, std::int64_t rows,
                            float* out_T)

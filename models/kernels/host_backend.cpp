@@ -20,15 +20,17 @@ MutableMatrix of_floats(const TypedMatrix& matrix) {
 
 class HostWeight final : public PreparedWeight {
 public:
-  explicit HostWeight(PackedMatrix matrix) : packed(std::move(matrix)) {}
   std::int64_t in() const override {
     return packed.k();
   }
   std::int64_t out() const override {
     return packed.n();
   }
+  const void* place() const override {
+    return this;
+  }
 
-  const PackedMatrix packed; // of the transposed weight
+  PackedMatrix packed; // of the transposed weight
 };
 
 PackedMatrix pack_weight(const float* weight, std::int64_t out, std::int64_t in,
@@ -90,12 +92,18 @@ public:
     fast.parts = true;
     models::gemm(shape, of_floats(a), of_floats(b), of_floats(c), fast);
   }
-  std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
-                                          DType operands) override {
-    if (parts.size() == 1)
-      return std::make_unique<HostWeight>(
-        pack_weight(parts[0].const_data_ptr<float>(), parts[0].size(0),
-                    parts[0].size(1), operands));
+  std::unique_ptr<PreparedWeight>
+  prepare(std::span<const at::Tensor> parts, DType operands,
+          std::unique_ptr<PreparedWeight> old) override {
+    if (!old)
+      old = std::make_unique<HostWeight>();
+    PackedMatrix& packed = static_cast<HostWeight&>(*old).packed;
+    packed = {}; // frees its memory first
+    if (parts.size() == 1) {
+      packed = pack_weight(parts[0].const_data_ptr<float>(), parts[0].size(0),
+                           parts[0].size(1), operands);
+      return old;
+    }
     std::vector<float> rows;
     std::int64_t out = 0;
     for (const at::Tensor& part : parts) {
@@ -105,8 +113,8 @@ public:
       rows.insert(rows.end(), from, from + part.numel());
       out += part.size(0);
     }
-    return std::make_unique<HostWeight>(
-      pack_weight(rows.data(), out, parts[0].size(1), operands));
+    packed = pack_weight(rows.data(), out, parts[0].size(1), operands);
+    return old;
   }
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
                const TypedMatrix& y, const GemmOptions& options) override {
@@ -164,6 +172,10 @@ public:
     models::attention_backward(shape, qkv_TX.floats(), context_TX.floats(),
                                lse_AT, d_context_TX.floats(),
                                d_qkv_TX.floats());
+  }
+  void embed(const Embedding& from, std::span<const DecodeToken> tokens,
+             TypedPtr to) override {
+    models::embed(from, tokens, to.floats());
   }
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
                         KvCache& cache, TypedPtr qkv_RX,

@@ -13,6 +13,8 @@ public:
   virtual ~PreparedWeight() = default;
   virtual std::int64_t in() const = 0;
   virtual std::int64_t out() const = 0;
+  /// Returns the address that captured kernels keep of it.
+  virtual const void* place() const = 0;
   /// Returns whether it reads the weight that it was made of: that must stay.
   virtual bool is_view() const {
     return false;

@@ -7,10 +7,12 @@
 
 #include "models/kernels/decode_attention.hpp"
 #include "models/kernels/graph_capture.hpp"
+#include "models/kernels/token_draw.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,9 +23,24 @@ namespace troupe::models {
 /// device memory.
 struct PassShape {
   std::int64_t tokens = 0;
-  std::int64_t keys = 0; ///< per token, masked ones included
+  std::int64_t keys = 0;                 ///< per token, masked ones included
+  std::optional<DrawFilters> draws = {}; ///< for each token; none: no draw
 
   bool operator==(const PassShape&) const = default;
+};
+
+/// Rows of a pass whose next tokens the device draws; the last stage's, where
+/// Backend::draws().
+struct PassDraw {
+  std::span<const std::int64_t> rows_N = {}; ///< empty: none
+  std::span<const DrawKey> keys_N = {};
+  DrawFilters filters = {};
+};
+
+/// The kernels of a pass, between the messages of a pipeline.
+struct PassWork {
+  bool embeds = false;
+  std::optional<DrawFilters> draws; ///< a token for each row
 };
 
 class DecodePass {
@@ -73,6 +90,14 @@ private:
 
   std::size_t most_;
   std::vector<Known> known_; ///< most recently used last
+};
+
+/// Passes as one launch each.
+struct CapturedPasses {
+  std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
+  bool is_refused = false;
+  RecordedPasses passes{16};
+  std::vector<std::uintptr_t> places; ///< that they point to
 };
 
 } // namespace troupe::models

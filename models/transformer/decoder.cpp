@@ -5,19 +5,11 @@
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/stack.hpp"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <numeric>
 
 namespace troupe::models {
-
-namespace {
-
-constexpr std::int64_t token_floats = sizeof(DecodeToken) / sizeof(float);
-
-} // namespace
 
 Decoder::Decoder(const ModelShape& shape, const Weights& weights,
                  Backend& backend)
@@ -26,7 +18,8 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     backend_(backend),
     rope_(shape, backend),
     heads_width_(shape.num_heads * shape.head_dim),
-    kv_width_(shape.num_kv_heads * shape.head_dim) {
+    kv_width_(shape.num_kv_heads * shape.head_dim),
+    table_(backend) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
   if (!shape.experts.exist()) // with experts, the host assigns rows to them
     capture_.recorder = backend.recorder();
@@ -43,107 +36,12 @@ std::array<TypedBlock*, 10> Decoder::activations() {
 }
 
 std::array<AlignedFloats*, 5> Decoder::buffers() {
-  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers, &rows_,
-          &sums_2R_};
-}
-
-/// Prepares weights [out_i, in], stacked along their rows, as one.
-Decoder::Prepared Decoder::prepare(const at::Tensor& fused,
-                                   std::initializer_list<at::Tensor> parts,
-                                   DType operands) {
-  std::vector<at::Tensor> found;
-  if (fused.defined())
-    found.push_back(fused);
-  else
-    std::ranges::copy_if(parts, std::back_inserter(found),
-                         [](const at::Tensor& part) { return part.defined(); });
-  return backend_.prepare(found, operands);
-}
-
-Decoder::Prepared
-Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
-                         std::initializer_list<at::Tensor> parts,
-                         std::initializer_list<Adapter> adapters) {
-  if (std::ranges::none_of(adapters, &Adapter::defined))
-    return prepare(fused, parts, weights_.operands);
-  std::vector<at::Tensor> found;
-  std::int64_t count = 0;
-  std::int64_t narrow = 0;
-  for (const at::Tensor& part : parts)
-    count += part.defined() ? part.numel() : 0;
-  for (const Adapter& adapter : adapters)
-    narrow = std::max(narrow, adapter.defined() ? adapter.a.numel() : 0);
-  AlignedFloats merged(backend_.memory());
-  float* to = merged.reserve(count + narrow);
-  float* scratch = to + count;
-  const auto* adapter = adapters.begin();
-  for (const at::Tensor& part : parts) {
-    const Adapter& own = *adapter++;
-    if (!part.defined())
-      continue;
-    backend_.copy(numbers_of(part), to, part.numel());
-    if (own.defined())
-      merge_adapter(backend_, own, weights_.adapter_scale, to, scratch);
-    found.push_back(at::from_blob(to, part.sizes(), at::kFloat));
-    to += part.numel();
-  }
-  backend_.wait();
-  Prepared prepared = backend_.prepare(found, weights_.operands);
-  backend_.wait();
-  if (prepared->is_view())
-    layer.merged.push_back(std::move(merged));
-  return prepared;
-}
-
-AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
-  std::int64_t count = 0;
-  for (const at::Tensor& part : parts)
-    count += part.defined() ? part.numel() : 0;
-  AlignedFloats bias(backend_.memory());
-  float* to = bias.reserve(count);
-  for (const at::Tensor& part : parts)
-    if (part.defined()) {
-      backend_.copy(part.const_data_ptr<float>(), to, part.numel());
-      to += part.numel();
-    }
-  return bias;
-}
-
-void Decoder::pack() {
-  capture_.passes.clear();
-  layers_.clear();
-  const auto pack = [&](const at::Tensor& fused,
-                        std::initializer_list<at::Tensor> parts = {}) {
-    return prepare(fused, parts, weights_.operands);
-  };
-  std::int64_t column = 0;
-  for (const LayerWeights& w : weights_.layers) {
-    Layer& layer = layers_.emplace_back();
-    const LayerAdapters& a = w.adapters;
-    layer.qkv = prepare_adapted(layer, w.qkv, {w.q, w.k, w.v}, {a.q, a.k, a.v});
-    layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
-    layer.o = prepare_adapted(layer, {}, {w.o}, {a.o});
-    if (w.has_experts()) {
-      layer.first_expert_column = column;
-      column += shape_.experts.per_token;
-      layer.router = prepare(w.moe.router, {}, DType::f32);
-      for (const ExpertWeights& e : w.moe.experts)
-        layer.experts.push_back(
-          {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
-    }
-    if (!w.has_mlp())
-      continue;
-    layer.gate_up
-      = prepare_adapted(layer, w.gate_up, {w.gate, w.up}, {a.gate, a.up});
-    layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
-    layer.down = prepare_adapted(layer, {}, {w.down}, {a.down});
-  }
-  if (weights_.head.defined())
-    head_ = pack(weights_.head);
+  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers,
+          &logits_.drawn_N, &sums_2R_};
 }
 
 void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
-                   const RunContext& context) {
+                   const RunContext& context, const PassDraw& draw) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
   const TensorPeers peers(context, backend_);
@@ -153,35 +51,60 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   const bool recorded
     = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
-  make_room(cache);
-  backend_.write(pass_.tokens().data(), rows_.data(),
-                 pass_.tokens().size_bytes());
+  PassWork work{.embeds = context.groups.first_stage()};
+  if (recorded && !draw.rows_N.empty())
+    work.draws = draw.filters;
+  make_room(recorded ? cache.num_slots() : pass_.num_tokens(), cache);
+  if (work.draws)
+    make_logit_room(cache.num_slots());
+  write_tables(draw, work);
   const std::int64_t floats = pass_.num_tokens() * shape_.hidden_size;
-  if (context.groups.first_stage())
-    embed(peers);
-  else
+  if (!work.embeds)
     stack::receive(backend_, *context.groups.previous, stream_RH_.data(),
                    floats, "decode stream");
   if (recorded)
-    recorded_layers(shape, cache, peers, context);
+    compute_recorded(work, shape, cache, context);
   else
-    layers(cache, peers, context);
+    compute(work, cache, peers, context);
   if (!context.groups.last_stage())
     stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
                 "decode stream");
+  if (!recorded && !draw.rows_N.empty())
+    draw_rows(picked(draw.rows_N), std::ssize(draw.rows_N), draw.filters,
+              peers);
 }
 
-/// Reallocates a pass's buffers if needed; they stay in place otherwise.
-void Decoder::make_room(const KvCache& cache) {
-  const std::int64_t num_rows = pass_.num_tokens();
-  if (num_rows <= room_rows_ && cache.resets() == room_resets_)
-    return;
-  capture_.passes.clear();
-  room_rows_ = std::max(num_rows, room_rows_);
-  room_resets_ = cache.resets();
+/// Writes tokens and the names of draws to the device: those of all rows if all
+/// are drawn, else of the rows that are.
+void Decoder::write_tables(const PassDraw& draw, const PassWork& work) {
+  logits_.wanted.assign(draw.rows_N.begin(), draw.rows_N.end());
+  if (!work.draws) {
+    std::iota(logits_.wanted.begin(), logits_.wanted.end(), 0);
+    return table_.write(pass_.tokens(), draw.keys_N);
+  }
+  keys_.assign(pass_.tokens().size(), {});
+  for (std::size_t i = 0; i < draw.rows_N.size(); ++i)
+    keys_[static_cast<std::size_t>(draw.rows_N[i])] = draw.keys_N[i];
+  table_.write(pass_.tokens(), keys_);
+}
+
+void Decoder::compute(const PassWork& work, KvCache& cache,
+                      const TensorPeers& peers, const RunContext& context) {
+  if (work.embeds)
+    embed(peers);
+  layers(cache, peers, context);
+  if (work.draws)
+    draw_rows(stream_RH_.data(), pass_.num_tokens(), *work.draws, peers);
+}
+
+/// Reallocates the buffers of passes if needed; they stay in place otherwise.
+void Decoder::make_room(std::int64_t num_rows, const KvCache& cache) {
   if (!shape_.learned_positions)
     rope_.grow(cache.capacity());
-  rows_.reserve(room_rows_ * token_floats);
+  if (num_rows <= room_rows_)
+    return;
+  room_rows_ = num_rows;
+  table_.reserve(room_rows_);
   stream_RH_.reserve(room_rows_ * shape_.hidden_size);
   normed_RH_.reserve(room_rows_ * shape_.hidden_size);
   if (shape_.changes_branches())
@@ -221,39 +144,19 @@ void Decoder::layers(KvCache& cache, const TensorPeers& peers,
   }
 }
 
-void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
-                              const TensorPeers& peers,
-                              const RunContext& context) {
-  if (GraphCapture* known = capture_.passes.find(shape))
-    return known->run();
-  layers(cache, peers, context);
-  if (capture_.is_refused)
-    return;
-  auto graph
-    = capture_.recorder->record([&, peers] { layers(cache, peers, context); });
-  capture_.is_refused = graph == nullptr;
-  if (graph)
-    capture_.passes.add(shape, std::move(graph));
-}
-
 void Decoder::embed(const TensorPeers& peers) {
-  const std::int64_t hidden = shape_.hidden_size;
-  const std::span<const DecodeToken> tokens = pass_.tokens();
-  const TypedPtr stream = stream_RH_.data();
-  const std::int64_t known = weights_.embedding.size(0);
-  table_rows_.clear();
-  for (const DecodeToken& token : tokens) {
-    const std::int64_t id = token.id - weights_.first_token;
-    table_rows_.push_back(id < known ? id : -1); // another tp rank has it
-  }
-  backend_.gather_rows({table_rows_, hidden, embedding_scale(shape_)},
-                       numbers_of(weights_.embedding), stream);
-  if (weights_.positions.defined() && peers.first()) {
-    std::ranges::transform(tokens, table_rows_.begin(), &DecodeToken::position);
-    backend_.add_rows({table_rows_, hidden}, numbers_of(weights_.positions),
-                      stream);
-  }
-  peers.sum(stream, pass_.num_tokens() * hidden, "embedding");
+  const at::Tensor& table = weights_.embedding;
+  Embedding from{.width = shape_.hidden_size,
+                 .tokens = {numbers_of(table), table.size(0)},
+                 .first_token = weights_.first_token,
+                 .factor = embedding_scale(shape_)};
+  if (weights_.positions.defined() && peers.first())
+    from.positions
+      = {numbers_of(weights_.positions), weights_.positions.size(0)};
+  const std::int64_t num_rows = pass_.num_tokens();
+  backend_.embed(from, {table_.tokens(), pass_.tokens().size()},
+                 stream_RH_.data());
+  peers.sum(stream_RH_.data(), num_rows * shape_.hidden_size, "embedding");
 }
 
 NormShape Decoder::norm_shape(std::int64_t num_rows) const {
@@ -319,9 +222,8 @@ void Decoder::attention(std::int64_t layer, ConstTypedPtr in_RH, KvCache& cache,
     what.k_norm_D = w.qk_norms.k.const_data_ptr<float>();
   }
   what.rope = rope_.of(w.positions.rope);
-  const DecodeTokens tokens{
-    {reinterpret_cast<const DecodeToken*>(rows_.data()), pass_.tokens().size()},
-    pass_.groups()};
+  const DecodeTokens tokens{{table_.tokens(), pass_.tokens().size()},
+                            pass_.groups()};
   backend_.decode_attention(what, tokens, cache, qkv_RX_.data(),
                             context_RX_.data());
   add_product(num_rows, context_RX_, *packed.o, w.o_bias, w.behind_attention,
@@ -346,46 +248,6 @@ void Decoder::mlp(std::int64_t layer, ConstTypedPtr in_RH,
   if (w.has_experts())
     experts(layer, in_RH, to);
   end_branch(num_rows, w.behind_mlp, peers);
-}
-
-const float* Decoder::finish(float* logits, std::int64_t count) {
-  if (shape_.multipliers.logits != 1)
-    backend_.scale(logits, count,
-                   static_cast<float>(1.0 / shape_.multipliers.logits));
-  if (shape_.caps.logits > 0)
-    backend_.cap_logits(logits, count, static_cast<float>(shape_.caps.logits));
-  logits_.of_host
-    = std::make_unique<const net::HostRead>(backend_.read(logits, count));
-  return logits_.of_host->floats();
-}
-
-const float* Decoder::logits(std::span<const std::int64_t> rows,
-                             const RunContext& context) {
-  const auto count = static_cast<std::int64_t>(rows.size());
-  const std::int64_t hidden = shape_.hidden_size;
-  const TypedPtr last = logits_.last_NH.reserve(count * hidden);
-  backend_.gather_rows({rows, hidden}, stream_RH_.data(), normed_RH_.data());
-  backend_.norm(norm_shape(count), normed_RH_.data(),
-                weights_.final_norm.weights(), last, nullptr);
-  const TensorPeers peers(context, backend_);
-  const std::int64_t vocab = shape_.vocab_size;
-  float* out = logits_.all_NV.reserve(count * vocab);
-  if (peers.alone()) {
-    backend_.product(count, last, *head_, {out, vocab}, {});
-    return finish(out, count * vocab);
-  }
-  // All-gather of each rank's part of the vocabulary, padded to the longest,
-  // then placed side by side.
-  const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
-  float* all = logits_.of_peers.reserve(count * run * (peers.size() + 1));
-  float* mine = all + count * run * peers.size();
-  backend_.product(count, last, *head_, {mine, run}, {});
-  peers.collect(mine, all, count * run, "logits");
-  for (std::int64_t first = 0; first < vocab; first += run)
-    backend_.copy_box(
-      {{1, 1, count, std::min(run, vocab - first)}, {0, 0, run}, {0, 0, vocab}},
-      all + first * count, out + first);
-  return finish(out, count * vocab);
 }
 
 } // namespace troupe::models

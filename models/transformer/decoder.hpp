@@ -13,12 +13,14 @@
 #include "models/kernels/typed_block.hpp"
 #include "models/parallel/tensor_peers.hpp"
 #include "models/transformer/decode_pass.hpp"
+#include "models/transformer/pass_table.hpp"
 #include "models/transformer/transformer.hpp"
 
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,10 +46,17 @@ public:
   /// Computes the rows and writes their keys and values. Rows of a slot are
   /// adjacent with rising positions. Checks `context` between layers. In a
   /// pipeline the stream is received from the previous stage and sent to the
-  /// next one. If the device captures graphs, the layers of a pass with one row
-  /// per slot are one launch.
+  /// next one. If the device captures graphs, a pass with one row per slot is
+  /// one launch: embedding, layers, and what the device draws.
   void feed(std::span<const DecodeToken> tokens, KvCache& cache,
-            const RunContext& context);
+            const RunContext& context, const PassDraw& draw = {});
+  /// Returns whether the device can draw.
+  bool draws() const {
+    return backend_.draws();
+  }
+  /// Waits for the tokens [N] that the last feed drew, equal on all tp ranks;
+  /// valid until the next call.
+  std::span<const DrawnToken> drawn();
   /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
   /// ranks and readable by the host; valid until the next call. Last stage
   /// only.
@@ -82,34 +91,40 @@ private:
     std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
   };
 
-  /// Logits on their way to the host, which draws from them.
+  /// Logits, and the tokens that the device draws from them.
   struct LogitBuffers {
     TypedBlock last_NH; ///< rows whose logits are requested
     AlignedFloats all_NV;
     AlignedFloats of_peers; ///< [peers, N, ceil(V / peers)]
     std::unique_ptr<const net::HostRead> of_host;
+    AlignedFloats drawn_N;            ///< DrawnToken
+    std::vector<std::int64_t> wanted; ///< of the drawn ones, by their index
+    std::vector<DrawnToken> found;
   };
 
-  /// Passes as one launch each.
-  struct Capture {
-    std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
-    bool is_refused = false;
-    RecordedPasses passes{16};
-  };
-
-  Prepared prepare(const at::Tensor& fused,
-                   std::initializer_list<at::Tensor> parts, DType operands);
+  /// Prepares weights in place of `old` ones, where these have the same shape.
+  void prepare(Prepared& old, const at::Tensor& fused,
+               std::initializer_list<at::Tensor> parts, DType operands);
   /// Prepares weights of a layer with their adapters added, in the same order.
-  Prepared prepare_adapted(Layer& layer, const at::Tensor& fused,
-                           std::initializer_list<at::Tensor> parts,
-                           std::initializer_list<Adapter> adapters);
-  AlignedFloats stack_bias(std::initializer_list<at::Tensor> parts);
-  void make_room(const KvCache& cache);
+  void prepare_adapted(Layer& layer, Prepared& old, const at::Tensor& fused,
+                       std::initializer_list<at::Tensor> parts,
+                       std::initializer_list<Adapter> adapters);
+  void pack_experts(Layer& layer, const MoeWeights& moe);
+  void stack_bias(AlignedFloats& old, std::initializer_list<at::Tensor> parts);
+  void make_room(std::int64_t num_rows, const KvCache& cache);
+  void write_tables(const PassDraw& draw, const PassWork& work);
+  void make_logit_room(std::int64_t num_rows);
   void embed(const TensorPeers& peers);
   void layers(KvCache& cache, const TensorPeers& peers,
               const RunContext& context);
-  void recorded_layers(const PassShape& shape, KvCache& cache,
-                       const TensorPeers& peers, const RunContext& context);
+  void compute(const PassWork& work, KvCache& cache, const TensorPeers& peers,
+               const RunContext& context);
+  /// Captures the work, or replays it if it has been captured.
+  void compute_recorded(const PassWork& work, PassShape shape, KvCache& cache,
+                        const RunContext& context);
+  /// Returns all addresses that a captured pass points to, and the strides
+  /// between them that may change.
+  std::vector<std::uintptr_t> places(KvCache& cache);
   /// Returns the buffer that this rank's part of a branch is added up in: the
   /// stream, or a buffer of its own if a norm follows. `end_branch` sums it
   /// over the tp group and adds it to the stream.
@@ -136,8 +151,13 @@ private:
   void experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to);
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
-  /// Returns finished logits for the host.
-  const float* finish(float* logits, std::int64_t count);
+  /// Returns rows of the stream next to each other.
+  ConstTypedPtr picked(std::span<const std::int64_t> rows_N);
+  /// Computes logits [N, V] of rows, on the device.
+  float* head(ConstTypedPtr rows_NH, std::int64_t count,
+              const TensorPeers& peers);
+  void draw_rows(ConstTypedPtr rows_NH, std::int64_t count,
+                 const DrawFilters& filters, const TensorPeers& peers);
   /// Returns the buffers of activations.
   std::array<TypedBlock*, 10> activations();
   std::array<AlignedFloats*, 5> buffers();
@@ -162,12 +182,11 @@ private:
   ExpertRows experts_;
   TypedBlock activation_RI_;
   LogitBuffers logits_;
-  AlignedFloats rows_;                   ///< the pass's rows, in device memory
-  std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
+  PassTable table_;
   DecodePass pass_;
-  std::int64_t room_rows_ = 0;    ///< capacity of the buffers
-  std::uint64_t room_resets_ = 0; ///< of the cache that captured passes use
-  Capture capture_;
+  std::vector<DrawKey> keys_;  ///< of a captured pass's rows
+  std::int64_t room_rows_ = 0; ///< capacity of the buffers
+  CapturedPasses capture_;
 };
 
 } // namespace troupe::models

@@ -180,7 +180,6 @@ CheckContext make_check_context(const Settings& settings,
     sizes.engine.grouped_rows_at_once = defaults::grouped_rows_at_once_on_gpu;
     sizes.engine.storage = StorageRule::gpu;
     sizes.engine.rounded = RoundedWeights::none; // no second plane yet
-    sizes.engine.draws = DrawPlace::host;        // models/generate/sampler.hpp
   }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host

@@ -28,7 +28,7 @@ struct GpuStepCounts {
 
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
-  .decode_rest = {5, 1.0, 1},
+  .decode_rest = {4, 1.02, 2},
   .score_layer = {16, 1.44, 0},
   .score_rest = {8, 1.79, 6},
   .train_layer = {45, 1.55, 0},

@@ -5,6 +5,7 @@
 #include "models/gpu/kernels/decode_append.hpp"
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
+#include "models/gpu/kernels/embed_tokens.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/launch.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
@@ -311,6 +312,31 @@ TEST_F(GpuKernels, LogitRowsHaveTheHostsBits) {
   });
 }
 
+template <class Table, class T>
+void expect_embeddings() {
+  constexpr std::int64_t vocab = 50, places = 9, width = 1003;
+  const std::vector<DecodeToken> tokens{{100, 0, 0}, {149, 1, 8}, {99, 2, 3}};
+  expect_the_hosts_bits(EmbedTokens<Table, T>::blocks(std::ssize(tokens)),
+                        [&](KernelMemory& memory) {
+                          return EmbedTokens<Table, T>{
+                            memory.numbers<Table>(vocab * width, 1),
+                            vocab,
+                            100,
+                            memory.numbers<Table>(places * width, 2),
+                            memory.put(tokens),
+                            memory.zeros<T>(std::ssize(tokens) * width),
+                            width,
+                            1.3F};
+                        });
+}
+
+TEST_F(GpuKernels, EmbeddingsHaveTheHostsBits) {
+  expect_embeddings<float, float>();
+  expect_embeddings<float, Bf16>();
+  expect_embeddings<Bf16, float>();
+  expect_embeddings<Bf16, Bf16>();
+}
+
 template <class T>
 void expect_draws(const DrawOptions& options) {
   constexpr std::int64_t rows = 16, vocab = 50001;
@@ -319,7 +345,7 @@ void expect_draws(const DrawOptions& options) {
     keys.push_back({{row, 5}, row * 3, row + 7});
   expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
     return DrawToken<T>{memory.numbers<T>(rows * vocab, 1, 3), memory.put(keys),
-                        memory.zeros<DrawnId>(rows), vocab, options};
+                        memory.zeros<DrawnToken>(rows), vocab, options};
   });
 }
 

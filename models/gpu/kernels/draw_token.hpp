@@ -12,19 +12,14 @@
 #include "models/gpu/kernels/radix_select.hpp"
 #include "models/gpu/kernels/storage.hpp"
 #include "models/kernels/host_math.hpp"
+#include "models/kernels/token_draw.hpp"
 
 #include <cmath>
 #include <cstdint>
 
 namespace troupe::models::gpu {
 
-/// Name of a row's noise: the key and the first words of Philox' counter.
-struct DrawKey {
-  std::uint32_t key[2];
-  std::uint32_t sample;
-  std::uint32_t position;
-};
-
+/// Filters as the kernel computes them.
 struct DrawOptions {
   float temperature = 1; ///< positive
   bool greedy = false;
@@ -46,11 +41,6 @@ struct DrawCut {
   }
 };
 
-struct DrawnId {
-  std::int32_t id; ///< -1: no logit is finite, or one is NaN
-  float logprob;
-};
-
 template <class T>
 struct DrawToken {
   static constexpr int threads = 1024;
@@ -66,7 +56,7 @@ struct DrawToken {
 
   const T* logits_RV = nullptr;
   const DrawKey* keys_R = nullptr;
-  DrawnId* drawn_R = nullptr;
+  DrawnToken* drawn_R = nullptr;
   std::uint32_t vocab = 0; ///< V, at most 2^22
   DrawOptions options;
 
@@ -84,17 +74,15 @@ struct DrawToken {
       return;
     }
     const DrawCut cut{least_kept(block, shared, top), options.log_min_p};
-    block.each([&](int lane) {
-      shared.best[lane] = best_of(lane, block.index, cut, top);
-    });
+    block.each(
+      [&](int lane) { draw_among(lane, block.index, cut, top, shared); });
     reduce(block, shared.best, [](Best a, Best b) { return better(a, b); });
-    const std::uint64_t mass = mass_of_kept(
-      block, shared, options.filtered_logprobs ? cut : DrawCut{}, top);
+    sum(block, shared.mass);
     block.each([&](int lane) {
       if (lane != 0)
         return;
       const std::uint32_t id = shared.best[0].id;
-      const float total = static_cast<float>(mass) * 0x1p-40F;
+      const float total = static_cast<float>(shared.mass[0]) * 0x1p-40F;
       drawn_R[block.index] = {static_cast<std::int32_t>(id),
                               logit(block.index, id) - top - fast_log(total)};
     });
@@ -173,12 +161,14 @@ struct DrawToken {
                         });
   }
 
-  /// Returns the best of a lane's tokens: blocks of four ids, for which Philox
-  /// has a word each.
-  TROUPE_KERNEL Best best_of(int lane, std::int64_t row, const DrawCut& cut,
-                             float top) const {
+  /// Finds the best of a lane's tokens, and the mass of those that count for
+  /// log-probabilities, in one pass: blocks of four ids, for which Philox has a
+  /// word each.
+  TROUPE_KERNEL void draw_among(int lane, std::int64_t row, const DrawCut& cut,
+                                float top, Shared& shared) const {
     const DrawKey& name = keys_R[row];
     Best best{-INFINITY, vocab};
+    std::uint64_t mass = 0;
     for (auto at = static_cast<std::uint32_t>(lane); 4 * at < vocab;
          at += threads) {
       const PhiloxBlock words = philox4x32_10(
@@ -188,11 +178,15 @@ struct DrawToken {
         const float x = logit(row, id);
         const float noise
           = options.greedy ? 0.0F : -fast_log(-fast_log(open_unit(words[i])));
-        if (cut.keeps(x, id, top))
+        const bool kept = cut.keeps(x, id, top);
+        if (kept)
           best = better(best, {x + noise, id});
+        if (kept || !options.filtered_logprobs)
+          mass += mass_of(x, top);
       }
     }
-    return best;
+    shared.best[lane] = best;
+    shared.mass[lane] = mass;
   }
 };
 

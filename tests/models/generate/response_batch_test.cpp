@@ -20,7 +20,7 @@ using troupe::testing::Ids;
 using troupe::testing::Response;
 using troupe::testing::SmallModel;
 
-std::vector<Ids> uneven_prompts() {
+std::vector<Ids> sliced_prompts() {
   return {{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10, 11, 12, 13},
           {14, 15}};
 }
@@ -75,7 +75,7 @@ TEST(ResponseBatch, SlicesHaveTheBitsOfAWholeGeneration_I1_I2) {
   Generator generator(model.shape, model.weights, {},
                       troupe::testing::backend_under_test());
   const RunContext context = at_step(5);
-  const auto prompts = prompt_rows(uneven_prompts());
+  const auto prompts = prompt_rows(sliced_prompts());
   std::vector<GenerateOptions> all;
   for (const std::int32_t num_stop_ids : {2, 12}) {
     all.push_back(some_options(12, num_stop_ids));
@@ -107,7 +107,7 @@ TEST(ResponseBatch, SlicesOfSeveralStepsShareABatch_I2) {
   Generator generator(model.shape, model.weights, {},
                       troupe::testing::backend_under_test());
   const auto options = some_options(12);
-  const auto prompts = prompt_rows(uneven_prompts());
+  const auto prompts = prompt_rows(sliced_prompts());
   const auto whole = generator.run(prompts, options, at_step(4));
   auto half = options;
   half.max_new_tokens = 6;
@@ -139,7 +139,7 @@ TEST(ResponseBatch, EndedResponsesArePassedOnWithoutAPass) {
   for (std::int32_t id = 0; id < 131; ++id) // of the vocabulary
     options.stop_ids.push_back(id);
   options.min_new_tokens = 0;
-  const auto prompts = prompt_rows(uneven_prompts());
+  const auto prompts = prompt_rows(sliced_prompts());
   const auto ended = generator.run(prompts, options, at_step(1));
   for (const auto& response : responses_of(ended))
     ASSERT_EQ(response.ids.size(), 1U);

@@ -196,17 +196,19 @@ AtenCounts decode_step(std::int64_t layers) {
   cache.reset(slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
+  std::vector<DrawKey> names;
   for (std::int32_t slot = 0; slot < slots; ++slot) {
     row.push_back({7, cache.take_slot(), keys - 1});
     cache.make_room(slot, 0, keys);
     rows.push_back(slot);
+    names.push_back({{1, 2}, 3, 4});
   }
   const RunContext context;
   const auto step = [&] {
     for (DecodeToken& token : row)
       ++token.id;
-    decoder.feed(row, cache, context);
-    decoder.logits(rows, context);
+    decoder.feed(row, cache, context, {rows, names, {}});
+    decoder.drawn();
   };
   step(); // makes room
   const AtenCounter counter;

@@ -89,6 +89,28 @@ TEST(BackendKernels, MoveAndAddFloats) {
     });
 }
 
+TEST(BackendKernels, EmbedTokensOfTheDevice) {
+  constexpr std::int64_t width = 21, known = 6, places = 5;
+  const std::vector<DecodeToken> tokens{
+    {40, 0, 4}, {45, 1, 0}, {46, 2, 2}, {39, 0, 3}, {43, 5, 1}};
+  for (const bool with_positions : {false, true})
+    expect_host_numbers(
+      {random_floats(known * width, 1), random_floats(places * width, 2),
+       zeros(std::ssize(tokens) * width), zeros(3 * std::ssize(tokens))},
+      [&](Backend& b, const auto& x) {
+        b.write(tokens.data(), x[3], tokens.size() * sizeof(DecodeToken));
+        Embedding from{.width = width,
+                       .tokens = {x[0], known},
+                       .first_token = 40,
+                       .factor = 2.5F};
+        if (with_positions)
+          from.positions = {x[1], places};
+        b.embed(from,
+                {reinterpret_cast<const DecodeToken*>(x[3]), tokens.size()},
+                x[2]);
+      });
+}
+
 class BackendProducts : public ::testing::TestWithParam<DType> {};
 
 TEST_P(BackendProducts, OfMatricesAndPreparedWeights) {
@@ -112,6 +134,31 @@ TEST_P(BackendProducts, OfMatricesAndPreparedWeights) {
     };
     expect_host_numbers(buffers, prepared, tolerance);
   }
+}
+
+TEST_P(BackendProducts, OfWeightsThatArePreparedAgainInTheirPlace) {
+  constexpr std::int64_t m = 5, n = 18, k = 33;
+  const KernelBuffers buffers{random_floats(m * k, 1), random_floats(n * k, 2),
+                              random_floats(n * k, 3), zeros(m * 2 * n),
+                              random_floats(2 * n * k, 4)};
+  const auto again = [&](Backend& b, const auto& x) {
+    const auto parts = [&](float* first) {
+      return std::vector<at::Tensor>{at::from_blob(first, {n, k}),
+                                     at::from_blob(x[2], {n, k})};
+    };
+    auto weight = b.prepare(parts(x[4]), GetParam());
+    const void* place = weight->place();
+    weight = b.prepare(parts(x[1]), GetParam(), std::move(weight));
+    EXPECT_EQ(weight->place(), place);
+    b.product(m, x[0], *weight, {x[3], 2 * n}, {});
+    b.wait();
+    const std::vector<at::Tensor> larger{parts(x[1])[0], parts(x[1])[0],
+                                         parts(x[1])[1]};
+    weight = b.prepare(larger, GetParam(), std::move(weight));
+    EXPECT_EQ(weight->out(), 3 * n);
+    b.wait();
+  };
+  expect_host_numbers(buffers, again, GetParam() == DType::f32 ? 2e-4F : 2e-3F);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operands, BackendProducts,

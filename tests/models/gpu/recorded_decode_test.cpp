@@ -77,17 +77,23 @@ std::vector<Response> responses_on(Backend& backend, const SmallModel& model,
     generator.run(prompt_rows(growing_prompts()), options, at_step(5)));
 }
 
+/// Options of short responses: drawn on the device, or on the host, which alone
+/// knows penalties and forbids an early end.
+enum class DrawnOn : std::uint8_t { device, host };
+
 /// Returns what a golden model samples; its vocabulary is small, so that it
 /// draws the end early.
 std::vector<Response> golden_responses(const std::string& model,
-                                       Backend& backend) {
+                                       Backend& backend, DrawnOn drawn) {
   Engine::Spec spec = troupe::testing::actor_of(troupe::testing::golden_folder()
                                                 / "models" / model);
   spec.backend = &backend;
   Engine engine(spec);
   engine.load_weights();
   GenerateOptions options;
-  options.min_new_tokens = 16;
+  options.min_new_tokens = drawn == DrawnOn::host ? 16 : 0;
+  options.repetition_penalty = drawn == DrawnOn::host ? 1.1 : 1.0;
+  options.ignore_eos = drawn == DrawnOn::device;
   options.max_new_tokens = 24;
   options.max_sequences = 3;
   options.seed = 7;
@@ -104,15 +110,19 @@ TEST_P(RecordedDecode, HasTheBitsOfSingleKernelLaunches_I1) {
   const bool has_experts
     = read_model_shape(troupe::testing::golden_folder() / "models" / GetParam())
         .experts.exist();
-  std::vector<Response> recorded;
-  const int replays = replays_of([&] {
-    recorded = golden_responses(GetParam(), DeferredBackend::instance());
-  });
-  EXPECT_EQ(recorded, golden_responses(GetParam(), host_backend()));
-  if (has_experts)
-    EXPECT_EQ(replays, 0) << "the host deals rows to experts";
-  else
-    EXPECT_GT(replays, 24);
+  auto& late = DeferredBackend::instance();
+  for (const DrawnOn drawn : {DrawnOn::device, DrawnOn::host}) {
+    std::vector<Response> recorded;
+    const int before = late.drawn();
+    const int replays = replays_of(
+      [&] { recorded = golden_responses(GetParam(), late, drawn); });
+    EXPECT_EQ(recorded, golden_responses(GetParam(), host_backend(), drawn));
+    EXPECT_EQ(late.drawn() > before, drawn == DrawnOn::device);
+    if (has_experts)
+      EXPECT_EQ(replays, 0) << "the host deals rows to experts";
+    else
+      EXPECT_GT(replays, 24);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RecordedDecode,
@@ -126,17 +136,19 @@ class UnrecordedDecode : public ::testing::TestWithParam<std::string> {};
 // rows of a captured pass are padded.
 TEST_P(UnrecordedDecode, HasTheTokensOfRecordedDecoding_I1) {
   TROUPE_NEEDS_GOLDEN();
-  const auto recorded
-    = golden_responses(GetParam(), troupe::testing::backend_under_test());
-  const auto single = golden_responses(
-    GetParam(), troupe::testing::unrecorded_backend_under_test());
-  ASSERT_EQ(recorded.size(), single.size());
-  for (std::size_t i = 0; i < single.size(); ++i) {
-    EXPECT_EQ(recorded[i].ids, single[i].ids) << i;
-    EXPECT_THAT(
-      recorded[i].logprobs,
-      ::testing::Pointwise(::testing::FloatNear(1e-4F), single[i].logprobs))
-      << i;
+  for (const DrawnOn drawn : {DrawnOn::device, DrawnOn::host}) {
+    const auto recorded = golden_responses(
+      GetParam(), troupe::testing::backend_under_test(), drawn);
+    const auto single = golden_responses(
+      GetParam(), troupe::testing::unrecorded_backend_under_test(), drawn);
+    ASSERT_EQ(recorded.size(), single.size());
+    for (std::size_t i = 0; i < single.size(); ++i) {
+      EXPECT_EQ(recorded[i].ids, single[i].ids) << i;
+      EXPECT_THAT(
+        recorded[i].logprobs,
+        ::testing::Pointwise(::testing::FloatNear(1e-4F), single[i].logprobs))
+        << i;
+    }
   }
 }
 
@@ -208,6 +220,43 @@ TEST(Recorded, NewWeightsAndCachesAreCapturedAgain) {
     return all;
   };
   EXPECT_EQ(runs(DeferredBackend::instance()), runs(host_backend()));
+}
+
+/// Generates from prompts of one token, so that each pass has one per sequence;
+/// the device draws.
+std::vector<Response> single_rows(Generator& generator,
+                                  std::int64_t new_tokens) {
+  GenerateOptions options;
+  options.max_new_tokens = new_tokens;
+  options.seed = 3;
+  return responses_of(
+    generator.run(prompt_rows({{4}, {9}, {6}}), options, at_step(5)));
+}
+
+// Embedding, layers, head and draw are one graph: a pass is a copy of its
+// tokens and a launch. New weights are packed in place of the old ones.
+TEST(Recorded, GraphsOfWholePassesSurviveNewWeightsAndOtherGenerations) {
+  const SmallModel model = long_model();
+  auto& late = DeferredBackend::instance();
+  Generator captured(model.shape, model.weights, {}, late);
+  Generator plain(model.shape, model.weights, {}, host_backend());
+  const auto launches_of = [&](std::int64_t new_tokens) {
+    for (float& x : model.parameters->plane(Plane::weight))
+      x = -0.9F * x;
+    captured.weights_changed();
+    plain.weights_changed();
+    const int before = late.launched();
+    const auto responses = single_rows(captured, new_tokens);
+    const int launches = late.launched() - before;
+    EXPECT_EQ(responses, single_rows(plain, new_tokens));
+    return launches;
+  };
+  launches_of(30); // captures its passes; as many slots as those that follow
+  const int recorded = late.recorded();
+  const int drawn = late.drawn();
+  EXPECT_EQ(launches_of(30) - launches_of(20), 2 * 10);
+  EXPECT_EQ(late.recorded(), recorded);
+  EXPECT_EQ(late.drawn() - drawn, 30 + 20);
 }
 
 TEST(Recorded, KeysOfConversationsSurviveThePassesOfOthers_I2) {

@@ -84,6 +84,10 @@ TEST(RecordedPasses, TheLeastRecentlyUsedPassIsEvicted) {
   EXPECT_EQ(known.find({1, 16}), first);
   EXPECT_EQ(known.find({2, 16}), nullptr);
   EXPECT_NE(known.find({2, 32}), nullptr);
+  // what is drawn is an argument of the captured kernels
+  known.add({2, 32, DrawFilters{.top_k = 5}}, std::make_unique<Silent>());
+  EXPECT_NE(known.find({2, 32, DrawFilters{.top_k = 5}}), nullptr);
+  EXPECT_EQ(known.find({2, 32, DrawFilters{.top_k = 6}}), nullptr);
   known.clear();
   EXPECT_EQ(known.find({1, 16}), nullptr);
 }

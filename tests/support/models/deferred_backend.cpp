@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,11 @@ std::int64_t late_most_position(std::span<const DecodeToken> tokens,
                                 const KvCache& cache) {
   const DecodeToken& last = tokens[group.first + group.tokens - 1];
   return last.position == cache.unused_place() ? 0 : last.position;
+}
+
+/// Returns where a cache's numbers are.
+std::tuple<TypedPtr, std::int64_t, std::int64_t> late_place(KvCache& cache) {
+  return {cache.keys(0, 0, 0), cache.num_slots(), cache.capacity()};
 }
 
 template <class T>
@@ -157,6 +163,7 @@ void DeferredBackend::wait() {
 void DeferredBackend::later(std::function<void()> kernel) {
   if (deferred_notes != nullptr)
     return deferred_notes->push_back(std::move(kernel));
+  ++launched_;
   const std::lock_guard lock(mutex_);
   kernels_.push_back(std::move(kernel));
 }
@@ -205,10 +212,11 @@ void DeferredBackend::gemm(const GemmShape& shape, const ConstTypedMatrix& a,
 }
 
 std::unique_ptr<PreparedWeight>
-DeferredBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
+DeferredBackend::prepare(std::span<const at::Tensor> parts, DType operands,
+                         std::unique_ptr<PreparedWeight> old) {
   wait();
   const FarMemory::Reach reach(deferred_memory());
-  return inner_.prepare(parts, operands);
+  return inner_.prepare(parts, operands, std::move(old));
 }
 
 void DeferredBackend::product(std::int64_t rows, ConstTypedPtr x,
@@ -303,8 +311,8 @@ void DeferredBackend::decode_attention(const DecodeAttention& what,
                                        KvCache& cache, TypedPtr qkv_RX,
                                        TypedPtr context_RX) {
   later([=, this, &cache, of_device = tokens.all, groups = kept(tokens.groups),
-         resets = cache.resets()] {
-    if (cache.resets() != resets)
+         place = late_place(cache)] {
+    if (late_place(cache) != place)
       throw std::logic_error("the cache has moved since this was asked for");
     for (const DecodeGroup& group : groups)
       if (group.keys <= late_most_position(of_device, group, cache))

@@ -53,7 +53,8 @@ public:
             const models::ConstTypedMatrix& b, const models::TypedMatrix& c,
             const models::GemmOptions& options) override;
   std::unique_ptr<models::PreparedWeight>
-  prepare(std::span<const at::Tensor> parts, DType operands) override;
+  prepare(std::span<const at::Tensor> parts, DType operands,
+          std::unique_ptr<models::PreparedWeight> old) override;
   void product(std::int64_t rows, models::ConstTypedPtr x,
                const models::PreparedWeight& weight,
                const models::TypedMatrix& y,
@@ -90,6 +91,9 @@ public:
                           models::ConstTypedPtr context_TX, const float* lse_AT,
                           models::ConstTypedPtr d_context_TX,
                           models::TypedPtr d_qkv_TX) override;
+  void embed(const models::Embedding& from,
+             std::span<const models::DecodeToken> tokens,
+             models::TypedPtr to) override;
   void decode_attention(const models::DecodeAttention& what,
                         const models::DecodeTokens& tokens,
                         models::KvCache& cache, models::TypedPtr qkv_RX,
@@ -119,6 +123,12 @@ public:
   void largest_logits(const models::LargestLogits& shape,
                       const float* logits_RV, float* values_RK,
                       std::int32_t* ids_RK) override;
+  bool draws() const override {
+    return true;
+  }
+  void draw(const models::DrawRows& what, const float* logits_RV,
+            const models::DrawKey* keys_R,
+            models::DrawnToken* drawn_R) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    models::ConstTypedPtr hidden_TH, std::int64_t rows,
                    float* out_T) override;
@@ -140,6 +150,15 @@ public:
   int replayed() const {
     return replayed_;
   }
+  /// Returns the number of all kernels, copies and graphs that were launched so
+  /// far.
+  int launched() const {
+    return launched_;
+  }
+  /// Returns the number of all draws so far, one per pass.
+  int drawn() const {
+    return drawn_;
+  }
 
 private:
   friend class DeferredRecorder;
@@ -157,6 +176,8 @@ private:
   std::deque<std::function<void()>> kernels_;
   std::atomic<int> recorded_ = 0;
   std::atomic<int> replayed_ = 0;
+  std::atomic<int> launched_ = 0;
+  std::atomic<int> drawn_ = 0;
 };
 
 } // namespace troupe::testing

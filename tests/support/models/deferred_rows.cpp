@@ -39,6 +39,12 @@ void DeferredBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
     });
 }
 
+// The tokens are on the device.
+void DeferredBackend::embed(const Embedding& from,
+                            std::span<const DecodeToken> tokens, TypedPtr to) {
+  later([=, this] { inner_.embed(from, tokens, to); });
+}
+
 void DeferredBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
                                ConstTypedPtr b, float* dots_R) {
   later([=, this] { inner_.row_dots(shape, a, b, dots_R); });

@@ -1,4 +1,5 @@
 // Tokens drawn by the GPU's kernel, run on the host, against the CPU's sampler.
+#include "models/generate/device_draw.hpp"
 #include "models/generate/sampler.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
 
@@ -51,15 +52,12 @@ DrawOptions options_of(const GenerateOptions& options) {
 }
 
 template <class T>
-std::vector<DrawnId> drawn_of(const DrawCase& what, LaneOrder order) {
+std::vector<DrawnToken> drawn_of(const DrawCase& what, LaneOrder order) {
   const auto logits = stored_as<T>(what.logits());
   std::vector<DrawKey> keys;
-  for (std::int64_t row = 0; row < what.rows; ++row) {
-    const DrawName name = name_of(row);
-    const PhiloxKey key = philox_key(name);
-    keys.push_back({{key[0], key[1]}, name.sample, name.position});
-  }
-  std::vector<DrawnId> drawn(keys.size());
+  for (std::int64_t row = 0; row < what.rows; ++row)
+    keys.push_back(draw_key(name_of(row)));
+  std::vector<DrawnToken> drawn(keys.size());
   run_on_host(DrawToken<T>{logits.data(), keys.data(), drawn.data(),
                            std::uint32_t(what.vocab), options_of(what.options)},
               DrawToken<T>::blocks(what.rows), order);
@@ -87,7 +85,7 @@ void expect_the_samplers_draws(const DrawCase& what) {
     const std::span<const float> row_V = std::span(logits).subspan(
       std::size_t(row * what.vocab), std::size_t(what.vocab));
     const DrawnToken want = sampler.draw(row_V, {}, 0, name_of(row));
-    const DrawnId got = drawn[std::size_t(row)];
+    const DrawnToken got = drawn[std::size_t(row)];
     if (got.id != want.id) {
       ASSERT_LT(lead(what, row_V, row, got.id, want.id), 1e-5) << "row " << row;
       ++other;
@@ -156,7 +154,7 @@ TEST(GpuDrawToken, LogitsThatAreNotFiniteHaveNoToken) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   const DrawKey key{{1, 2}, 3, 4};
   const auto id_of = [&](std::vector<float> logits) {
-    DrawnId drawn{};
+    DrawnToken drawn{};
     run_on_host(DrawToken<float>{logits.data(), &key, &drawn,
                                  std::uint32_t(logits.size()),
                                  DrawOptions{.top_p = 0.9}},

@@ -6,6 +6,7 @@
 #include "models/gpu/kernels/decode_append.hpp"
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
+#include "models/gpu/kernels/embed_tokens.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/join_attention.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
@@ -62,6 +63,13 @@ bool give_bodies() {
   return ((give_body<Kernels<float>>() && give_body<Kernels<Bf16>>()) && ...);
 }
 
+template <class... Types>
+bool give_embeddings() {
+  return ((give_body<EmbedTokens<float, Types>>()
+           && give_body<EmbedTokens<Bf16, Types>>())
+          && ...);
+}
+
 template <class... Units>
 bool give_units() {
   return ((give_body<GatedUnit<Units, float>>()
@@ -75,8 +83,8 @@ bool give_units() {
   = give_bodies<RmsNorm, RmsNormBackward, HeadNorm, HeadNormBackward, Rotate,
                 LogitParts, LogitGradient, DrawToken, DecodeAppend,
                 DecodeAttend, JoinAttention>()
-    && give_units<Silu, Gelu, GeluTanh>() && give_body<AddRows>()
-    && give_body<AdamwStep>() && give_body<RunSquares>()
+    && give_units<Silu, Gelu, GeluTanh>() && give_embeddings<float, Bf16>()
+    && give_body<AddRows>() && give_body<AdamwStep>() && give_body<RunSquares>()
     && give_body<JoinSquares>() && give_body<JoinLogitParts>()
     && give_body<ChooseExperts>() && give_body<RouteBackward>()
     && give_body<ScatterRows<float, float>>()

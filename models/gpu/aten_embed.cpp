@@ -1,0 +1,69 @@
+// Embeddings of generation of aten_backend.hpp.
+#include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_parts.hpp"
+#include "models/gpu/kernels/embed_tokens.hpp"
+#include "models/gpu/own_kernels.hpp"
+#include "models/gpu/stored_type.hpp"
+
+#include <ATen/ATen.h>
+
+namespace troupe::models {
+
+namespace {
+
+/// Returns the bytes that are read and written: a row of each table, the
+/// result.
+std::int64_t embed_bytes(const Embedding& from, std::int64_t rows, DType type) {
+  std::size_t of_number
+    = size_bytes(type) + size_bytes(from.tokens.rows.type());
+  if (from.positions.rows)
+    of_number += size_bytes(from.positions.rows.type());
+  return rows * from.width * static_cast<std::int64_t>(of_number);
+}
+
+void own_embed(at::Device device, const Embedding& from,
+               std::span<const DecodeToken> tokens, TypedPtr to) {
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+  gpu::with_stored(from.tokens.rows.type(), [&](auto table) {
+    gpu::with_stored(to.type(), [&](auto as) {
+      using Kernel = gpu::EmbedTokens<typename decltype(table)::type,
+                                      typename decltype(as)::type>;
+      gpu::run_kernel(device,
+                      Kernel{table.at(from.tokens.rows), from.tokens.count,
+                             from.first_token,
+                             table.or_null(from.positions.rows), tokens.data(),
+                             as.at(to), from.width, from.factor},
+                      Kernel::blocks(rows),
+                      {"embed_tokens", embed_bytes(from, rows, to.type())});
+    });
+  });
+}
+
+} // namespace
+
+void AtenBackend::embed(const Embedding& from,
+                        std::span<const DecodeToken> tokens, TypedPtr to) {
+  const EmbeddingTable& places = from.positions;
+  const bool alike
+    = !places.rows || places.rows.type() == from.tokens.rows.type();
+  if (options_.own_kernels && alike)
+    return own_embed(device_, from, tokens, to);
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const AtenRows rows = rows_of({tokens, {}});
+  const at::Tensor ids = rows.ids_R - from.first_token;
+  const at::Tensor elsewhere
+    = (ids < 0).logical_or(ids >= from.tokens.count).unsqueeze(1);
+  const auto picked = [&](const EmbeddingTable& table, const at::Tensor& at) {
+    return view(table.rows, {table.count, from.width})
+      .index_select(0, at)
+      .to(at::kFloat);
+  };
+  at::Tensor found
+    = picked(from.tokens, ids.clamp(0, from.tokens.count - 1)) * from.factor;
+  found.masked_fill_(elsewhere, 0);
+  if (places.rows)
+    found.add_(picked(places, rows.positions_R));
+  view(to, {count, from.width}).copy_(found);
+}
+
+} // namespace troupe::models

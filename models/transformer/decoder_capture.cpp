@@ -1,0 +1,76 @@
+// Passes of decoder.hpp as captured graphs. What changes from pass to pass is
+// in device memory, so a graph serves all passes of its shape as long as what
+// it points to stays where it is: through new weights, which are packed in
+// place, and further generations over the same cache.
+#include "models/kernels/typed_tensor.hpp"
+#include "models/parallel/run_context.hpp"
+#include "models/transformer/decoder.hpp"
+
+namespace troupe::models {
+
+void Decoder::compute_recorded(const PassWork& work, PassShape shape,
+                               KvCache& cache, const RunContext& context) {
+  auto now = places(cache);
+  if (now != capture_.places)
+    capture_.passes.clear();
+  capture_.places = std::move(now);
+  shape.draws = work.draws;
+  if (GraphCapture* known = capture_.passes.find(shape)) {
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+      context.check(); // the same progress as of single launches
+    return known->run();
+  }
+  compute(work, cache, {}, context);
+  if (capture_.is_refused)
+    return;
+  auto graph = capture_.recorder->record(
+    [this, work, &cache] { compute(work, cache, {}, RunContext{}); });
+  capture_.is_refused = graph == nullptr;
+  if (graph)
+    capture_.passes.add(shape, std::move(graph));
+}
+
+std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
+  std::vector<std::uintptr_t> all{
+    static_cast<std::uintptr_t>(cache.num_slots()),
+    static_cast<std::uintptr_t>(cache.capacity())};
+  const auto add = [&](const void* place) {
+    all.push_back(reinterpret_cast<std::uintptr_t>(place));
+  };
+  const auto add_tensors = [&](std::initializer_list<at::Tensor> tensors) {
+    for (const at::Tensor& tensor : tensors)
+      add(numbers_of(tensor).data());
+  };
+  const auto add_norms = [&](std::initializer_list<const Norm*> norms) {
+    for (const Norm* norm : norms)
+      add_tensors({norm->weight, norm->bias});
+  };
+  add(cache.keys(0, 0, 0).data());
+  add(table_.keys());
+  for (const TypedBlock* block : activations())
+    add(block->data().data());
+  for (const AlignedFloats* block : buffers())
+    add(block->data());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& packed = layers_[i];
+    for (const Prepared* one :
+         {&packed.qkv, &packed.o, &packed.gate_up, &packed.down})
+      add(*one ? (*one)->place() : nullptr);
+    add(packed.qkv_bias.data());
+    add(packed.gate_up_bias.data());
+    const LayerWeights& w = weights_.layers[i];
+    add_tensors({w.o_bias, w.down_bias, w.qk_norms.q, w.qk_norms.k});
+    add_norms(
+      {&w.input_norm, &w.post_norm, &w.behind_attention, &w.behind_mlp});
+    if (const RopeTable* rope = rope_.of(w.positions.rope)) {
+      add(rope->cos(0));
+      add(rope->sin(0));
+    }
+  }
+  add_tensors({weights_.embedding, weights_.positions});
+  add_norms({&weights_.final_norm});
+  add(head_ ? head_->place() : nullptr);
+  return all;
+}
+
+} // namespace troupe::models
