@@ -53,7 +53,6 @@ void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
 
 void KvCache::reset(const CacheRoom& room) {
   pages_ = CachePages(room);
-  ++resets_;
   const std::int64_t count
     = num_layers_ * num_pages() * num_heads_ * head_stride();
   // Kernels read whole blocks and drop what follows the last token; and padding

@@ -80,10 +80,6 @@ public:
   std::int32_t unused_place() const {
     return static_cast<std::int32_t>(room().tokens - 1);
   }
-  /// Returns how often the cache was reset.
-  std::uint64_t resets() const {
-    return resets_;
-  }
   std::int64_t num_slots() const {
     return room().slots;
   }
@@ -129,7 +125,6 @@ private:
   std::int64_t value_stride_;
   CachePages pages_;
   std::vector<std::int32_t> known_; ///< the device's table
-  std::uint64_t resets_ = 0;
   TypedBlock slab_;
   AlignedFloats table_; ///< of integers
 };

@@ -33,7 +33,9 @@ void Decoder::compute_recorded(const PassWork& work, PassShape shape,
 std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
   std::vector<std::uintptr_t> all{
     static_cast<std::uintptr_t>(cache.num_slots()),
-    static_cast<std::uintptr_t>(cache.capacity())};
+    static_cast<std::uintptr_t>(cache.num_pages()),
+    static_cast<std::uintptr_t>(cache.page_tokens()),
+    static_cast<std::uintptr_t>(cache.pages_per_slot())};
   const auto add = [&](const void* place) {
     all.push_back(reinterpret_cast<std::uintptr_t>(place));
   };
@@ -46,6 +48,7 @@ std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
       add_tensors({norm->weight, norm->bias});
   };
   add(cache.keys(0, 0, 0).data());
+  add(cache.table());
   add(table_.keys());
   for (const TypedBlock* block : activations())
     add(block->data().data());
