@@ -27,7 +27,7 @@ double launches_s(const Hardware& hw, double launches) {
 }
 
 /// Returns those between the kernels of a graph; 0: there are no graphs.
-double gaps_s(const Hardware& hw, double launches) {
+double graph_seconds(const Hardware& hw, double launches) {
   return launches
          * (hw.graph_gap_s > 0
               ? hw.graph_gap_s
@@ -137,7 +137,7 @@ double CostModel::gpu_decode_layer_s(const Job& job, double responses,
   const auto& counts = gpu_counts.decode_layer;
   const auto launches = layer_launches(
     counts.launches, m.device_experts(responses, job.placement.strategy));
-  const auto gaps = gaps_s(hw, launches);
+  const auto gaps = graph_seconds(hw, launches);
   if (job.t <= 1 && m.experts.count == 0 && gaps > 0)
     return device_s + gaps;
   const auto host_s

@@ -10,22 +10,22 @@
 namespace troupe::plans {
 namespace {
 
-constexpr double tokens = 64; // of each response
-constexpr double responses = 32;
+constexpr double gpu_tokens = 64; // of each response
+constexpr double gpu_responses = 32;
 
 /// Returns 32 responses of 64 tokens by Llama 7B.
 PlanProblem on_gpus(const ModelShape& shape = shape_7b()) {
   auto problem = make_problem(shape, 1, 8, "h100x8");
   problem.sizes.engine = {.packs_weights = true, .storage = StorageRule::gpu};
-  problem.sizes.samples_per_step = static_cast<std::uint32_t>(responses);
+  problem.sizes.samples_per_step = static_cast<std::uint32_t>(gpu_responses);
   problem.sizes.mini_batches = 1;
   problem.sizes.recompute_activations = false;
-  problem.lengths = Lengths(128, tokens, tokens);
+  problem.lengths = Lengths(128, gpu_tokens, gpu_tokens);
   return problem;
 }
 
-double seconds(const PlanProblem& problem, const char* call,
-               const char* strategy) {
+double gpu_seconds(const PlanProblem& problem, const char* call,
+                   const char* strategy) {
   const CostModel costs(problem);
   const auto parsed = parse_strategy(strategy);
   return costs.call_s(
@@ -39,7 +39,8 @@ double times_paid(const PlanProblem& problem, const char* call,
                   double more = 1) {
   auto dearer = problem;
   dearer.hardware.*price += more;
-  return (seconds(dearer, call, strategy) - seconds(problem, call, strategy))
+  return (gpu_seconds(dearer, call, strategy)
+          - gpu_seconds(problem, call, strategy))
          / more;
 }
 
@@ -48,7 +49,7 @@ TEST(GpuCost, ADecodedTokenPaysTheGapsOfItsLaunchesWhereGraphsAreReplayed) {
   const auto gaps = [&](const char* strategy) {
     return times_paid(problem, "actor_gen", strategy, &Hardware::graph_gap_s);
   };
-  const auto steps = tokens - 1;
+  const auto steps = gpu_tokens - 1;
   EXPECT_NEAR(gaps("d1"), steps * 32 * double(gpu_counts.decode_layer.launches),
               1);
   EXPECT_NEAR(gaps("t2"), 0, 1e-6) << "launched one by one";
@@ -64,7 +65,7 @@ TEST(GpuCost, TensorPeersAndExpertsPayLaunchesOneByOne) {
     return times_paid(problem, "actor_gen", strategy, &Hardware::launch_s);
   };
   // a layer of each token, and the prompts' pass
-  const auto steps = tokens - 1;
+  const auto steps = gpu_tokens - 1;
   const auto layers = 32
                       * (steps * double(gpu_counts.decode_layer.launches)
                          + double(gpu_counts.score_layer.launches));
@@ -103,28 +104,30 @@ TEST(GpuCost, ADecodedTokenMovesTheCountedBytes) {
   hw.graph_gap_s = 1e-30;
   hw.launch_s = 1e-30;
   hw.copy_s = hw.stage_token_s = hw.call_s = hw.call_device_s = 0;
-  const auto layers = 2 * (6'476'267'520 + responses * 32 * 164'352.0);
+  const auto layers
+    = 2 * (6'476'267'520 + gpu_responses * 32 * (164'352.0 + 2 * 4096));
   const auto head
-    = 2 * (131'072'000 + responses * 6 * 4096) + 8 * responses * 32'000;
-  const auto drawn = 24 * responses * 32'000;
-  const auto of_tokens = (tokens - 1)
+    = 2 * (131'072'000 + gpu_responses * 6 * 4096) + 8 * gpu_responses * 32'000;
+  const auto drawn = 24 * gpu_responses * 32'000;
+  const auto of_tokens = (gpu_tokens - 1)
                          * (gpu_counts.decode_layer.traffic * layers
                             + gpu_counts.decode_rest.traffic * head + drawn);
-  const auto prompt_tokens = responses * 128;
-  const auto prompts = gpu_counts.score_layer.traffic
-                       * (layers - 2 * responses * 32 * 164'352.0
-                          + 2 * prompt_tokens * 32 * (164'352 + 2 * 4096));
-  EXPECT_NEAR(seconds(problem, "actor_gen", "d1") * hw.mem_Bps,
+  const auto prompt_tokens = gpu_responses * 128;
+  const auto prompts
+    = gpu_counts.score_layer.traffic
+      * (layers - 2 * gpu_responses * 32 * (164'352.0 + 2 * 4096)
+         + 2 * prompt_tokens * 32 * (164'352 + 2 * 4096));
+  EXPECT_NEAR(gpu_seconds(problem, "actor_gen", "d1") * hw.mem_Bps,
               of_tokens + prompts, 1e-6 * (of_tokens + prompts));
 }
 
 TEST(GpuCost, DrawingOnTheHostCopiesAllLogitsToIt) {
   auto problem = on_gpus();
-  const auto on_device = seconds(problem, "actor_gen", "d1");
+  const auto on_device = gpu_seconds(problem, "actor_gen", "d1");
   problem.sizes.engine.draws = DrawPlace::host;
-  const auto logits = (tokens - 1) * responses * 32'000;
+  const auto logits = (gpu_tokens - 1) * gpu_responses * 32'000;
   EXPECT_NEAR(
-    seconds(problem, "actor_gen", "d1") - on_device,
+    gpu_seconds(problem, "actor_gen", "d1") - on_device,
     logits * (4 / problem.hardware.host_Bps - 24 / problem.hardware.mem_Bps),
     1e-9);
 }
@@ -134,8 +137,8 @@ TEST(GpuCost, ShardedOptimizersPayTheGatherOfWhatTheyChanged) {
   auto slow = problem;
   slow.hardware.gather_Bps /= 10;
   const auto more_s = [&](const char* strategy) {
-    return seconds(slow, "actor_train", strategy)
-           - seconds(problem, "actor_train", strategy);
+    return gpu_seconds(slow, "actor_train", strategy)
+           - gpu_seconds(problem, "actor_train", strategy);
   };
   EXPECT_EQ(more_s("d8"), 0);
   const auto bytes = 4.0 * 7 / 8 * double(num_parameters(shape_7b()));
@@ -149,10 +152,10 @@ TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
   auto problem = on_gpus();
   problem.hardware.intra_Bps = 1e6; // all that counts
   for (const char* strategy : {"p2", "t2"}) {
-    const auto in_bf16 = seconds(problem, "ref_inf", strategy);
+    const auto in_bf16 = gpu_seconds(problem, "ref_inf", strategy);
     auto in_fp32 = problem;
     in_fp32.dtypes["ref"] = DType::f32;
-    EXPECT_NEAR(seconds(in_fp32, "ref_inf", strategy) / in_bf16, 2, 0.02)
+    EXPECT_NEAR(gpu_seconds(in_fp32, "ref_inf", strategy) / in_bf16, 2, 0.02)
       << strategy;
   }
 }
@@ -169,7 +172,7 @@ TEST(GpuCost, WithoutPricesOfKernelsThoseOfALayerCount) {
   auto problem = on_gpus();
   problem.hardware.graph_gap_s = problem.hardware.launch_s = 0;
   EXPECT_NEAR(times_paid(problem, "actor_gen", "d1", &Hardware::launch_graph_s),
-              32 * (tokens - 1), 1e-2);
+              32 * (gpu_tokens - 1), 1e-2);
   problem.hardware.launch_layer_s = 1;
   EXPECT_NEAR(times_paid(problem, "ref_inf", "d1", &Hardware::launch_layer_s),
               32

@@ -11,8 +11,8 @@
 namespace troupe::plans {
 namespace {
 
-constexpr StoredTypes fp32 = stored_types(StorageRule::host, DType::bf16);
-constexpr StoredTypes on_gpu = stored_types(StorageRule::gpu, DType::bf16);
+constexpr StoredTypes cpu_types = stored_types(StorageRule::host, DType::bf16);
+constexpr StoredTypes gpu_types = stored_types(StorageRule::gpu, DType::bf16);
 
 ModelShape hand_shape() {
   ModelShape shape;
@@ -33,8 +33,8 @@ TEST(PassMemory, OfInferenceIsOneLayerAndTheResidualStream) {
   // q k v, scores' sums, context, stream, gate and up:
   // 10 * (2 + 128 + 4 + 64 + 64 + 256)
   const PassTokens batch{.tokens = 10, .wanted = 0};
-  EXPECT_EQ(inference_pass_bytes(part, batch, fp32), 4 * (3200u + 5180u));
-  EXPECT_EQ(inference_pass_bytes(part, batch, on_gpu),
+  EXPECT_EQ(inference_pass_bytes(part, batch, cpu_types), 4 * (3200u + 5180u));
+  EXPECT_EQ(inference_pass_bytes(part, batch, gpu_types),
             2 * (3200u + 5120u) + 4 * 60u)
     << "two rms and the scores' sums of 4 heads are fp32";
 }
@@ -48,15 +48,16 @@ TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
   // of the result, of 4 rows; two streams, activation, context, q k v, and the
   // norms' sums
   const std::uint64_t backward = 644 + 2 * 640 + 1280 + 640 + 1280 + 128 + 64;
-  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, fp32),
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, cpu_types),
             4 * (kept + backward));
-  EXPECT_EQ(train_pass_bytes(part, {.batch = batch, .recompute = true}, fp32),
-            4 * (kept - 3 * 5180 + backward));
-  EXPECT_EQ(train_pass_bytes(part, {.batch = batch, .in_flight = 3}, fp32),
+  EXPECT_EQ(
+    train_pass_bytes(part, {.batch = batch, .recompute = true}, cpu_types),
+    4 * (kept - 3 * 5180 + backward));
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch, .in_flight = 3}, cpu_types),
             4 * (3 * kept + backward));
   // of layers their sums, the head, gradients of its rows and of norms
   const std::uint64_t wide = 4 * 60 + 4 * (3 + 512) + 4 + 128 + 64;
-  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, on_gpu),
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, gpu_types),
             2 * (kept + backward) + 2 * wide);
 }
 
@@ -65,7 +66,7 @@ TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
   shape.vocab_size = 131072; // as many rows as here are not kept
   const StackPart part(shape, {}, 0);
   PassTokens batch{.tokens = 8192, .wanted = 8192};
-  for (const auto& types : {fp32, on_gpu}) {
+  for (const auto& types : {cpu_types, gpu_types}) {
     batch.logits_at_once = defaults::logits_at_once;
     const auto few = inference_pass_bytes(part, batch, types);
     batch.logits_at_once = defaults::logits_at_once_on_gpu;
@@ -108,7 +109,8 @@ TEST(CallMemory, ACacheSlotIsRoundedToBlocks) {
 
 TEST(CallMemory, TheCacheOfAGpuIsAsProductsAre) {
   const auto shape = hand_shape();
-  const BatchSizes on_host{.samples_per_step = 64, .max_sequence_tokens = 32};
+  const BatchSizes on_host{
+    .samples_per_step = 64, .max_sequence_tokens = 32, .max_new_tokens = 31};
   auto sizes = on_host;
   sizes.engine.storage = StorageRule::gpu;
   const auto slot = cache_slot_elements(shape, {}, 0, 32);
