@@ -67,6 +67,15 @@ inline constexpr std::size_t kMaxChannelMessages = 64;
 /// of these per member stay in the caches, and a barrier is cheap in
 /// comparison.
 inline constexpr std::size_t kSharedChunkBytes = 1u << 20;
+/// Staging memory of an exchange between hosts, for the chunks of all members:
+/// long enough that a call per chunk costs little.
+inline constexpr std::size_t kExchangeStagingBytes = 16u << 20;
+/// Most sends, and most receives, in one group of NCCL's calls: NCCL takes
+/// 2048 calls.
+inline constexpr std::size_t kNcclGroupCalls = 1024;
+/// Most bytes between two GPUs in one such group: a deadline covers one group,
+/// and a slow network sends these in half a second.
+inline constexpr std::size_t kNcclGroupBytes = 256u << 20;
 /// Part of a buffer that is sent along a chain of sockets at a time.
 inline constexpr std::size_t kChainChunkBytes = 256u << 10;
 

@@ -4,6 +4,7 @@
 #include "net/collectives/reduce.hpp"
 #include "net/data_plane/data_plane.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,6 +70,20 @@ void ChainCollectives::check() const {
   std::lock_guard lock(mutex_);
   if (failure_)
     throw FailureError(*failure_);
+}
+
+/// A neighbour that ended its group has closed its sockets.
+std::optional<Failure> ChainCollectives::failure() {
+  for (const PeerSocket* socket : {&left_, &right_}) {
+    pollfd asked{socket->number(), POLLRDHUP, 0};
+    if (::poll(&asked, 1, 0) > 0 && asked.revents != 0)
+      abort({Errc::peer_lost,
+             chain_member(spec_,
+                          socket == &left_ ? spec_.index - 1 : spec_.index + 1),
+             "closed its connection", ""});
+  }
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void ChainCollectives::abort(const Failure& failure) noexcept {

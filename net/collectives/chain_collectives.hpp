@@ -28,6 +28,7 @@ public:
   /// members do. The first operation waits for the right neighbor's connection:
   /// members of several groups may join them in any order.
   void connect(const DataPlane& plane, TakeSocket take);
+  std::optional<Failure> failure() override;
   void abort(const Failure& failure) noexcept override;
   /// Throws the failure of the group, if any.
   void check() const;

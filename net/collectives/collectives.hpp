@@ -9,9 +9,11 @@
 
 #include "config/base/dtype.hpp"
 #include "config/base/error.hpp"
+#include "net/collectives/pieces.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace troupe::net {
 
@@ -42,9 +44,15 @@ public:
   virtual void broadcast(void* data, std::size_t count, DType dtype,
                          std::uint32_t root, const char* name)
     = 0;
+  /// Sends and receives the pieces of all members, with bounded staging memory.
+  /// Members whose lists do not fit fail by name before any byte is sent.
+  virtual void exchange(const Pieces& pieces, const char* name) = 0;
   /// Returns once every member has arrived.
   virtual void barrier(const char* name) = 0;
 
+  /// Returns why the group has ended, without waiting; nullopt: it has not.
+  /// Looks for members that are gone. Called by the member's thread.
+  virtual std::optional<Failure> failure() = 0;
   /// Ends the group, from any thread: waiting and later calls of all members
   /// throw FailureError. The first failure is kept.
   virtual void abort(const Failure& failure) noexcept = 0;

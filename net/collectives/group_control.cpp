@@ -1,6 +1,5 @@
 #include "net/collectives/group_control.hpp"
 
-#include "config/base/awake_clock.hpp"
 #include "net/base/defaults.hpp"
 
 #include <linux/futex.h>
@@ -227,11 +226,23 @@ bool GroupWaiter::aborted() const noexcept {
   return (control_.generation.load() & kAbortedBit) != 0;
 }
 
+std::optional<Failure> GroupWaiter::failure() {
+  if (const auto now = GroupClock::now();
+      !aborted() && now - last_look_ > kLivenessSlice) {
+    last_look_ = now;
+    check_peers();
+  }
+  return aborted() ? std::optional(group_failure()) : std::nullopt;
+}
+
 void GroupWaiter::throw_failure() const {
-  // the failure was written before the bit was set
-  throw FailureError({static_cast<Errc>(control_.failure_code),
-                      control_.failure_who, control_.failure_what,
-                      control_.failure_cause});
+  throw FailureError(group_failure());
+}
+
+/// Returns the failure of an aborted group, written before the bit was set.
+Failure GroupWaiter::group_failure() const {
+  return {static_cast<Errc>(control_.failure_code), control_.failure_who,
+          control_.failure_what, control_.failure_cause};
 }
 
 } // namespace troupe::net

@@ -4,6 +4,7 @@
 // whoever maps it first.
 #pragma once
 
+#include "config/base/awake_clock.hpp"
 #include "config/base/error.hpp"
 #include "net/collectives/host_collectives.hpp"
 #include "net/collectives/peer_processes.hpp"
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,9 @@ public:
   /// Records the first failure and wakes all members; callable from any thread.
   void abort(const Failure& failure) noexcept;
   bool aborted() const noexcept;
+  /// Returns the group's failure, without waiting: also that the process of a
+  /// member has ended, for which it looks at intervals.
+  std::optional<Failure> failure();
   /// Throws the group's failure.
   [[noreturn]] void throw_failure() const;
 
@@ -91,6 +96,7 @@ private:
   void wait_for(std::uint32_t generation);
   void compare_calls();
   void check_peers();
+  Failure group_failure() const;
   std::string member_text(std::size_t rank) const;
   std::string absent_members(std::uint32_t generation) const;
 
@@ -102,6 +108,7 @@ private:
   std::shared_ptr<PeerProcesses> processes_;
   /// By rank: processes of other members, looked up at the first check.
   std::vector<std::shared_ptr<const PeerProcess>> peers_;
+  AwakeClock::time_point last_look_{}; ///< of `failure` at the peers
 };
 
 } // namespace troupe::net

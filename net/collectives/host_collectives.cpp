@@ -42,6 +42,9 @@ namespace {
 class LonelyCollectives final : public HostCollectives {
 public:
   using HostCollectives::HostCollectives;
+  std::optional<Failure> failure() override {
+    return std::nullopt;
+  }
   void abort(const Failure&) noexcept override {}
 
 private:

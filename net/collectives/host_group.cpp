@@ -1,6 +1,7 @@
 #include "net/collectives/host_group.hpp"
 
 #include "net/base/buffer.hpp"
+#include "net/collectives/host_exchange.hpp"
 #include "net/collectives/reduce.hpp"
 
 #include <string>
@@ -79,6 +80,10 @@ void HostCollectives::broadcast(void* data, std::size_t count, DType dtype,
                                 + std::to_string(root) + " to send");
   const CallSpan span(spec_, name, count * size_bytes(dtype));
   do_broadcast(static_cast<std::byte*>(data), {count, dtype, root, name});
+}
+
+void HostCollectives::exchange(const Pieces& pieces, const char* name) {
+  exchange_over_gathers(*this, pieces, nullptr, name);
 }
 
 void HostCollectives::barrier(const char* name) {

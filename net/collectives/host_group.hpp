@@ -41,6 +41,7 @@ public:
                           DType dtype, const char* name) final;
   void broadcast(void* data, std::size_t count, DType dtype, std::uint32_t root,
                  const char* name) final;
+  void exchange(const Pieces& pieces, const char* name) final;
   void barrier(const char* name) final;
 
 protected:

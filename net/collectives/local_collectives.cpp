@@ -49,6 +49,10 @@ LocalCollectives::~LocalCollectives() {
          "rank " + std::to_string(spec_.index) + " left the group", ""});
 }
 
+std::optional<Failure> LocalCollectives::failure() {
+  return waiter_.failure();
+}
+
 void LocalCollectives::abort(const Failure& failure) noexcept {
   waiter_.abort(failure);
 }

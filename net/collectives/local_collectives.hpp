@@ -25,6 +25,7 @@ class LocalCollectives final : public HostCollectives {
 public:
   LocalCollectives(GroupSpec spec, std::shared_ptr<LocalGroup> group);
   ~LocalCollectives() override;
+  std::optional<Failure> failure() override;
   void abort(const Failure& failure) noexcept override;
   /// Returns true for the member that attaches last.
   bool attach() {

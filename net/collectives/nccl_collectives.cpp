@@ -1,13 +1,13 @@
 #include "net/collectives/nccl_collectives.hpp"
 
-#include "config/base/awake_clock.hpp"
 #include "config/base/log.hpp"
+#include "net/collectives/nccl_exchange.hpp"
+#include "net/collectives/nccl_group.hpp"
+#include "net/collectives/piece_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -15,14 +15,7 @@ namespace troupe::net {
 
 namespace {
 
-using NcclClock = AwakeClock;
-
 constexpr int nccl_sum = 0;
-constexpr unsigned nccl_own_stream = 1; // cudaStreamNonBlocking
-constexpr int cuda_not_ready = 600;
-constexpr int nccl_in_progress = 7;
-/// Interval at which a stream is polled for completion.
-constexpr std::chrono::microseconds nccl_look{50};
 
 int nccl_type(DType dtype) {
   switch (dtype) {
@@ -48,12 +41,15 @@ class NcclCollectives final : public Collectives {
 public:
   NcclCollectives(const NcclMember& member, const NcclLibrary& library)
     : member_(member),
-      library_(library) {}
+      library_(library),
+      group_({.who = fmt::format("NCCL, rank {}", member.host->rank()),
+              .device = member.device,
+              .progress_deadline = member.progress_deadline,
+              .failure_of_others = [this] { return member_.host->failure(); }},
+             library) {}
   ~NcclCollectives() override {
-    if (communicator_ != nullptr)
-      library_.groups.abort(communicator_);
-    if (stream_ != nullptr)
-      library_.cuda.drop_stream(stream_);
+    abort({Errc::peer_lost, fmt::format("NCCL, rank {}", rank()),
+           "left the group", ""});
   }
   NcclCollectives(const NcclCollectives&) = delete;
   NcclCollectives& operator=(const NcclCollectives&) = delete;
@@ -69,27 +65,29 @@ public:
                       const char* name) override {
     if (!uses_nccl(data))
       return member_.host->all_reduce_sum(data, count, dtype, name);
-    run(name, [&](NcclCommunicator communicator) {
-      return library_.all_reduce(data, data, count, nccl_type(dtype), nccl_sum,
-                                 communicator, stream_);
+    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
+                                           CudaStream stream) {
+      return library_.all_reduce(data, data, count, type, nccl_sum,
+                                 communicator, stream);
     });
   }
   void all_gather(const void* mine, void* all, std::size_t count, DType dtype,
                   const char* name) override {
     if (!uses_nccl(all))
       return member_.host->all_gather(mine, all, count, dtype, name);
-    run(name, [&](NcclCommunicator communicator) {
-      return library_.all_gather(mine, all, count, nccl_type(dtype),
-                                 communicator, stream_);
+    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
+                                           CudaStream stream) {
+      return library_.all_gather(mine, all, count, type, communicator, stream);
     });
   }
   void reduce_scatter_sum(const void* all, void* mine, std::size_t count,
                           DType dtype, const char* name) override {
     if (!uses_nccl(all))
       return member_.host->reduce_scatter_sum(all, mine, count, dtype, name);
-    run(name, [&](NcclCommunicator communicator) {
-      return library_.reduce_scatter(all, mine, count, nccl_type(dtype),
-                                     nccl_sum, communicator, stream_);
+    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
+                                           CudaStream stream) {
+      return library_.reduce_scatter(all, mine, count, type, nccl_sum,
+                                     communicator, stream);
     });
   }
   void broadcast(void* data, std::size_t count, DType dtype, std::uint32_t root,
@@ -98,27 +96,40 @@ public:
       return member_.host->broadcast(data, count, dtype, root, name);
     if (size() == 2)
       return pass_on(data, count, dtype, root, name);
-    run(name, [&](NcclCommunicator communicator) {
-      return library_.broadcast(data, data, count, nccl_type(dtype),
-                                static_cast<int>(root), communicator, stream_);
+    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
+                                           CudaStream stream) {
+      return library_.broadcast(data, data, count, type, static_cast<int>(root),
+                                communicator, stream);
+    });
+  }
+  void exchange(const Pieces& pieces, const char* name) override {
+    if (!agrees_on_nccl())
+      return member_.host->exchange(pieces, name);
+    const auto is_on_gpu = [&](const auto& piece) {
+      return piece.bytes == 0 || library_.on_gpu(piece.data);
+    };
+    const PieceTable table(*member_.host, pieces,
+                           std::ranges::all_of(pieces.sent, is_on_gpu)
+                             && std::ranges::all_of(pieces.received, is_on_gpu),
+                           name);
+    if (!table.all_on_gpu())
+      return member_.host->exchange(pieces, name);
+    ending_all_on_failure([&] {
+      if (!group_.has_joined())
+        join();
+      exchange_over_nccl(group_, library_, pieces, {rank(), size()}, name);
     });
   }
   void barrier(const char* name) override {
     member_.host->barrier(name);
   }
 
+  std::optional<Failure> failure() override {
+    return member_.host->failure();
+  }
   void abort(const Failure& failure) noexcept override {
-    NcclCommunicator communicator = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!failure_)
-        failure_ = failure;
-      std::swap(communicator, communicator_);
-    }
-    aborted_.notify_all();
-    member_.host->abort(failure);
-    if (communicator != nullptr)
-      library_.groups.abort(communicator);
+    member_.host->abort(failure); // before others see an error of NCCL
+    group_.abort(failure);
   }
 
 private:
@@ -129,10 +140,15 @@ private:
   };
 
   /// Agrees in the first call of the group: all members make the same calls.
+  /// After that a member whose memory is not where the others' is meets them in
+  /// another call of the host's group, which names both.
   bool uses_nccl(const void* pointer) {
+    return agrees_on_nccl() && library_.on_gpu(pointer);
+  }
+  bool agrees_on_nccl() {
     if (!agreed_)
       agreed_ = agree();
-    return *agreed_ && library_.on_gpu(pointer);
+    return *agreed_;
   }
 
   /// Sends from rank `root` to the other one: pipeline stages, for which no
@@ -140,11 +156,12 @@ private:
   void pass_on(void* data, std::size_t count, DType dtype, std::uint32_t root,
                const char* name) {
     const int peer = 1 - static_cast<int>(rank());
-    run(name, [&](NcclCommunicator communicator) {
-      return rank() == root ? library_.send(data, count, nccl_type(dtype), peer,
-                                            communicator, stream_)
-                            : library_.receive(data, count, nccl_type(dtype),
-                                               peer, communicator, stream_);
+    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
+                                           CudaStream stream) {
+      return rank() == root
+               ? library_.send(data, count, type, peer, communicator, stream)
+               : library_.receive(data, count, type, peer, communicator,
+                                  stream);
     });
   }
 
@@ -168,88 +185,41 @@ private:
     return false;
   }
 
-  /// Connects in the first call of the group; rank 0 creates the unique id.
-  void connect() {
+  /// Joins in the first call on GPU memory; rank 0 makes the unique id.
+  void join() {
     NcclId id{};
     if (rank() == 0)
-      check(library_.groups.get_id(&id), "making a group");
+      group_.check(library_.groups.get_id(&id), "making a group");
     member_.host->broadcast(&id, sizeof id / sizeof(std::int32_t), DType::i32,
                             0, "name of an NCCL group");
-    check(library_.cuda.make_stream(&stream_, nccl_own_stream),
-          "making a stream");
-    NcclCommunicator made = nullptr;
-    check(library_.groups.init_rank(&made, static_cast<int>(size()), id,
-                                    static_cast<int>(rank())),
-          "joining a group");
-    const std::lock_guard lock(mutex_);
-    communicator_ = made;
+    group_.join(id, {rank(), size()});
   }
 
   /// Waits for all members, then runs `start` and waits for its stream.
-  template <class Start>
-  void run(const char* name, const Start& start) {
-    check(library_.cuda.set_device(member_.device), name);
-    if (stream_ == nullptr)
-      connect();
-    member_.host->barrier(name);
-    const auto deadline = NcclClock::now() + member_.progress_deadline;
-    std::unique_lock lock(mutex_);
-    throw_if_aborted();
-    check(start(communicator_), name);
-    for (int state = cuda_not_ready; state == cuda_not_ready;) {
-      state = library_.cuda.query_stream(stream_);
-      if (state != 0 && state != cuda_not_ready)
-        fail(lock, Errc::io, name, fmt::format("CUDA error {}", state));
-      if (state == 0)
-        return;
-      library_.cuda.clear_error();
-      check_progress(lock, deadline, name);
-      aborted_.wait_for(lock, nccl_look);
-      throw_if_aborted();
+  void run(const char* name, const NcclGroup::Start& start) {
+    ending_all_on_failure([&] {
+      member_.host->barrier(name);
+      if (!group_.has_joined())
+        join();
+      group_.run(name, start);
+    });
+  }
+
+  /// A member that fails ends the group, so that no other waits for it.
+  template <class Body>
+  void ending_all_on_failure(const Body& body) {
+    try {
+      body();
+    } catch (const FailureError& error) {
+      abort(error.failure());
+      throw;
     }
-  }
-
-  void check_progress(std::unique_lock<std::mutex>& lock,
-                      NcclClock::time_point deadline, const char* name) {
-    int error = 0;
-    library_.groups.async_error(communicator_, &error);
-    if (error != 0 && error != nccl_in_progress)
-      fail(lock, Errc::peer_lost, name, library_.error_text(error));
-    if (NcclClock::now() >= deadline)
-      fail(
-        lock, Errc::deadline, name,
-        fmt::format("no end within {} ms", member_.progress_deadline.count()));
-  }
-
-  [[noreturn]] void fail(std::unique_lock<std::mutex>& lock, Errc code,
-                         const char* name, const std::string& what) {
-    const Failure failure{code, fmt::format("NCCL, rank {}", rank()),
-                          fmt::format("{}: {}", name, what), ""};
-    lock.unlock();
-    abort(failure);
-    throw FailureError{failure};
-  }
-
-  void throw_if_aborted() const {
-    if (failure_)
-      throw FailureError{*failure_};
-  }
-
-  void check(int result, const char* name) const {
-    if (result != 0)
-      throw FailureError{
-        {Errc::io, fmt::format("NCCL, rank {}", rank()),
-         fmt::format("{}: {}", name, library_.error_text(result)), ""}};
   }
 
   const NcclMember member_;
   const NcclLibrary& library_;
   std::optional<bool> agreed_; ///< whether the group uses NCCL
-  CudaStream stream_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable aborted_;
-  NcclCommunicator communicator_ = nullptr;
-  std::optional<Failure> failure_;
+  NcclGroup group_;
 };
 
 } // namespace

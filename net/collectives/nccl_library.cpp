@@ -25,6 +25,8 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   n.find("ncclCommInitRankConfig", lib.groups.init_configured);
   n.find("ncclCommAbort", lib.groups.abort);
   n.find("ncclCommGetAsyncError", lib.groups.async_error);
+  n.find("ncclGroupStart", lib.groups.begin_calls);
+  n.find("ncclGroupEnd", lib.groups.end_calls);
   n.find("ncclAllReduce", lib.all_reduce);
   n.find("ncclAllGather", lib.all_gather);
   n.find("ncclReduceScatter", lib.reduce_scatter);

@@ -45,7 +45,8 @@ struct NcclConfig {
   int blocking = 1; ///< 0: calls return nccl_in_progress, and go on
 };
 
-/// Functions that make and end a group.
+/// Functions that make and end a group, and that hold calls of a thread back
+/// until it has made them all: they then start together.
 struct NcclGroups {
   int (*get_id)(NcclId* id) = nullptr;
   int (*init_rank)(NcclCommunicator* made, int size, NcclId id, int rank)
@@ -55,6 +56,8 @@ struct NcclGroups {
     = nullptr;
   int (*abort)(NcclCommunicator communicator) = nullptr;
   int (*async_error)(NcclCommunicator communicator, int* error) = nullptr;
+  int (*begin_calls)() = nullptr;
+  int (*end_calls)() = nullptr;
 };
 
 /// Functions by name; results are 0 on success.

@@ -61,6 +61,10 @@ SharedCollectives::~SharedCollectives() {
          "rank " + std::to_string(spec_.index) + " left the group", ""});
 }
 
+std::optional<Failure> SharedCollectives::failure() {
+  return waiter_.failure();
+}
+
 void SharedCollectives::abort(const Failure& failure) noexcept {
   waiter_.abort(failure);
 }

@@ -19,6 +19,7 @@ class SharedCollectives final : public HostCollectives {
 public:
   SharedCollectives(GroupSpec spec, std::shared_ptr<PeerProcesses> processes);
   ~SharedCollectives() override;
+  std::optional<Failure> failure() override;
   void abort(const Failure& failure) noexcept override;
 
 private:

@@ -1,6 +1,7 @@
 #include "net/collectives/staged_collectives.hpp"
 
 #include "net/base/host_copy.hpp"
+#include "net/collectives/host_exchange.hpp"
 
 #include <utility>
 
@@ -57,8 +58,14 @@ public:
     if (!is_root)
       staged.put_back();
   }
+  void exchange(const Pieces& pieces, const char* name) override {
+    exchange_over_gathers(*host_, pieces, &memory_, name);
+  }
   void barrier(const char* name) override {
     host_->barrier(name);
+  }
+  std::optional<Failure> failure() override {
+    return host_->failure();
   }
   void abort(const Failure& failure) noexcept override {
     host_->abort(failure);

@@ -90,9 +90,16 @@ public:
     watch_(name);
     group_->broadcast(data, count, dtype, root, name);
   }
+  void exchange(const net::Pieces& pieces, const char* name) override {
+    watch_(name);
+    group_->exchange(pieces, name);
+  }
   void barrier(const char* name) override {
     watch_(name);
     group_->barrier(name);
+  }
+  std::optional<Failure> failure() override {
+    return group_->failure();
   }
   void abort(const Failure& failure) noexcept override {
     group_->abort(failure);

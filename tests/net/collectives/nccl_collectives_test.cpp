@@ -1,11 +1,9 @@
 // Collectives of GPUs over a library that does NCCL's work on the host
 // (tests/support/nccl/fake_nccl.cpp): which operations use NCCL, which stay
 // with the host group, and how waits end. No GPU is needed or used.
-#include "net/collectives/host_collectives.hpp"
 #include "net/collectives/nccl_collectives.hpp"
 
-#include "tests/support/nccl/fake_nccl.hpp"
-#include "tests/support/net/group_threads.hpp"
+#include "tests/support/nccl/nccl_members.hpp"
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -17,65 +15,9 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using troupe::testing::FakeNccl;
+using troupe::testing::on_gpu;
 
-/// Numbers that count as GPU memory.
-template <class T>
-std::vector<T>& on_gpu(std::vector<T>& values) {
-  FakeNccl::instance().count_as_gpu(
-    reinterpret_cast<const std::byte*>(values.data()),
-    values.size() * sizeof(T));
-  return values;
-}
-
-class NcclCollectivesTest : public ::testing::Test {
-protected:
-  GroupSpec spec(std::uint32_t rank) const {
-    GroupSpec made;
-    made.name = "nccl";
-    made.index = rank;
-    made.members.resize(members_);
-    made.progress_deadline = deadline_;
-    return made;
-  }
-
-  std::vector<std::optional<Failure>>
-  run(const std::function<void(Collectives&)>& body) {
-    return troupe::testing::run_group(
-      members_,
-      [this](std::uint32_t rank) {
-        return make_nccl_collectives(
-          {.host = make_host_collectives(spec(rank), registry_),
-           .device = 0,
-           .progress_deadline = deadline_,
-           .gpu = {gpu_of(rank), 0, 0, 0}},
-          rank == without_nccl_ ? FakeNccl::absent() : FakeNccl::library());
-      },
-      body, leave_together_);
-  }
-  void expect_success(const std::function<void(Collectives&)>& body) {
-    for (const auto& failure : run(body))
-      EXPECT_FALSE(failure) << to_string(*failure);
-  }
-
-  std::int32_t gpu_of(std::uint32_t rank) const {
-    return shares_a_gpu_ ? 7 : static_cast<std::int32_t>(rank);
-  }
-  /// Sums memory of a GPU, and expects the sum and no error of CUDA.
-  static void expect_sum(Collectives& group) {
-    std::vector<float> sum{1};
-    group.all_reduce_sum(on_gpu(sum).data(), 1, DType::f32, "sum");
-    EXPECT_EQ(sum[0], static_cast<float>(group.size()));
-    EXPECT_EQ(FakeNccl::library().cuda.clear_error(), 0)
-      << "the next kernel launch fails with it";
-  }
-
-  std::uint32_t members_ = 3;
-  std::uint32_t without_nccl_ = 99; ///< rank of a member that has none
-  bool shares_a_gpu_ = false;
-  std::chrono::milliseconds deadline_ = 20s;
-  bool leave_together_ = true;
-  GroupRegistry registry_;
-};
+class NcclCollectivesTest : public troupe::testing::NcclMembers {};
 
 TEST(NcclLibrary, NamesTheMissingLibraryOrSymbol) {
   EXPECT_THAT(NcclLibrary::open("libnone.so", TROUPE_FAKE_NCCL).why_not,
@@ -124,7 +66,7 @@ TEST_F(NcclCollectivesTest, WaitsLeaveNoErrorForTheNextKernelLaunch) {
 }
 
 TEST_F(NcclCollectivesTest, AllUseTheHostIfOneHasNoNccl) {
-  without_nccl_ = 1;
+  libraries_[1] = &FakeNccl::absent();
   expect_success(expect_sum);
 }
 

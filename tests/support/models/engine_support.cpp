@@ -52,8 +52,14 @@ public:
                  const char*) override {
     std::abort();
   }
+  void exchange(const net::Pieces&, const char*) override {
+    std::abort();
+  }
   void barrier(const char*) override {
     group_->barrier.arrive_and_wait();
+  }
+  std::optional<Failure> failure() override {
+    return std::nullopt;
   }
   void abort(const Failure&) noexcept override {}
 

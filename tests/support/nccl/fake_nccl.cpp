@@ -32,9 +32,10 @@ struct Stream {
   std::condition_variable changed;
   std::size_t pending = 0;
 
-  void begin() {
+  /// Returns how many calls were pending before.
+  std::size_t begin() {
     const std::lock_guard lock(mutex);
-    ++pending;
+    return pending++;
   }
   void end() {
     const std::lock_guard lock(mutex);
@@ -46,6 +47,16 @@ struct Stream {
 std::mutex mutex;
 std::map<const std::byte*, std::size_t> gpu_blocks;
 thread_local int last_error = 0; // of CUDA
+
+/// Calls of a thread between ncclGroupStart and ncclGroupEnd. They start at
+/// once: calls never wait for each other here.
+struct OpenGroup {
+  int depth = 0;
+  int result = ok;
+  std::map<const Stream*, std::size_t> calls;
+};
+thread_local OpenGroup open_group;
+
 std::uint64_t num_ids = 0;
 
 int version_of_library() {
@@ -62,11 +73,22 @@ RankLink* link_of(void* communicator) {
   return static_cast<RankLink*>(communicator);
 }
 
+/// Returns whether a send or receive would wait for one before it on its
+/// stream, which waits for the other member's: only a group has them together.
+bool would_wait(const RankCall& call, const Stream& on, std::size_t pending) {
+  return call.what == What::pass_on && pending > open_group.calls[&on];
+}
+
 /// Sends a call of the stream, whose result goes to `to`.
 int start(void* communicator, void* stream, const RankCall& call,
           const void* from, void* to) {
   Stream& on = stream_of(stream);
-  on.begin();
+  if (would_wait(call, on, on.begin())) {
+    on.end();
+    return invalid_usage;
+  }
+  if (open_group.depth > 0)
+    ++open_group.calls[&on];
   const int sent
     = link_of(communicator)
         ->send(call, from,
@@ -75,9 +97,12 @@ int start(void* communicator, void* stream, const RankCall& call,
                    std::memcpy(to, result, bytes);
                  on.end();
                });
-  if (sent != ok)
+  if (sent != ok) {
     on.end();
-  return sent;
+    return sent;
+  }
+  return open_group.result
+         = link_of(communicator)->place().blocks ? ok : in_progress;
 }
 
 bool can_add(int type, int operation) {
@@ -129,11 +154,13 @@ int ncclGetUniqueId(Id* id) {
 }
 int ncclCommInitRankConfig(void** made, int size, Id id, int rank,
                            Config* config) {
-  auto* link = new RankLink(
-    id.bytes, {.size = size, .rank = rank, .version = version_of_library()});
+  const bool blocks = config == nullptr || config->blocking != 0;
+  auto* link = new RankLink(id.bytes, {.size = size,
+                                       .rank = rank,
+                                       .version = version_of_library(),
+                                       .blocks = blocks});
   *made = link;
-  const bool waits = config == nullptr || config->blocking != 0;
-  return waits ? link->wait_until_joined() : in_progress;
+  return blocks ? link->wait_until_joined() : in_progress;
 }
 int ncclCommInitRank(void** made, int size, Id id, int rank) {
   return ncclCommInitRankConfig(made, size, id, rank, nullptr);
@@ -146,12 +173,18 @@ int ncclCommGetAsyncError(void* communicator, int* error) {
   *error = link_of(communicator)->state();
   return ok;
 }
-// calls never wait for each other here, in a group or not
 int ncclGroupStart() {
+  if (open_group.depth++ == 0)
+    open_group = {.depth = 1, .result = ok, .calls = {}};
   return ok;
 }
 int ncclGroupEnd() {
-  return ok;
+  if (open_group.depth == 0)
+    return invalid_usage;
+  if (--open_group.depth > 0)
+    return ok;
+  open_group.calls.clear();
+  return open_group.result;
 }
 int ncclAllReduce(const void* from, void* to, std::size_t count, int type,
                   int operation, void* communicator, void* stream) {

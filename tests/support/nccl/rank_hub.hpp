@@ -54,6 +54,7 @@ public:
     int size = 0;
     int rank = 0;
     int version = 0;
+    bool blocks = true; ///< its calls return when they have started
   };
   /// Goes to the group of this id, without waiting for the others.
   RankLink(const std::string& id, const Place& place);

@@ -1,0 +1,81 @@
+// Groups over the stand-in for NCCL, whose members are threads of the test. No
+// GPU is needed or used.
+#pragma once
+
+#include "net/collectives/host_collectives.hpp"
+#include "net/collectives/nccl_collectives.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/nccl/fake_nccl.hpp"
+#include "tests/support/net/group_threads.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace troupe::testing {
+
+/// Numbers that count as GPU memory.
+template <class T>
+std::vector<T>& on_gpu(std::vector<T>& values) {
+  FakeNccl::instance().count_as_gpu(
+    reinterpret_cast<const std::byte*>(values.data()),
+    values.size() * sizeof(T));
+  return values;
+}
+
+class NcclMembers : public ::testing::Test {
+protected:
+  net::GroupSpec spec(std::uint32_t rank) const {
+    net::GroupSpec made;
+    made.name = "nccl";
+    made.index = rank;
+    made.members.resize(members_);
+    made.progress_deadline = deadline_;
+    return made;
+  }
+
+  std::vector<std::optional<Failure>>
+  run(const std::function<void(net::Collectives&)>& body) {
+    return run_group(
+      members_,
+      [this](std::uint32_t rank) {
+        const auto found = libraries_.find(rank);
+        return net::make_nccl_collectives(
+          {.host = net::make_host_collectives(spec(rank), registry_),
+           .device = 0,
+           .progress_deadline = deadline_,
+           .gpu = {gpu_of(rank), 0, 0, 0}},
+          found == libraries_.end() ? FakeNccl::library() : *found->second);
+      },
+      body, leave_together_);
+  }
+  void expect_success(const std::function<void(net::Collectives&)>& body) {
+    for (const auto& failure : run(body))
+      EXPECT_FALSE(failure) << to_string(*failure);
+  }
+
+  std::int32_t gpu_of(std::uint32_t rank) const {
+    return shares_a_gpu_ ? 7 : static_cast<std::int32_t>(rank);
+  }
+  /// Sums memory of a GPU, and expects the sum and no error of CUDA.
+  static void expect_sum(net::Collectives& group) {
+    std::vector<float> sum{1};
+    group.all_reduce_sum(on_gpu(sum).data(), 1, DType::f32, "sum");
+    EXPECT_EQ(sum[0], static_cast<float>(group.size()));
+    EXPECT_EQ(FakeNccl::library().cuda.clear_error(), 0)
+      << "the next kernel launch fails with it";
+  }
+
+  std::uint32_t members_ = 3;
+  /// By rank: of members that do not have the stand-in itself.
+  std::map<std::uint32_t, const net::NcclLibrary*> libraries_;
+  bool shares_a_gpu_ = false;
+  std::chrono::milliseconds deadline_ = std::chrono::seconds(20);
+  bool leave_together_ = true;
+  net::GroupRegistry registry_;
+};
+
+} // namespace troupe::testing
