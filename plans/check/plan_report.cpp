@@ -179,7 +179,7 @@ CheckContext make_check_context(const Settings& settings,
     sizes.engine.logits_at_once = defaults::logits_at_once_on_gpu;
     sizes.engine.grouped_rows_at_once = defaults::grouped_rows_at_once_on_gpu;
     sizes.engine.storage = StorageRule::gpu;
-    sizes.engine.rounded = RoundedWeights::none; // no second plane yet
+    sizes.engine.rounded = RoundedWeights::beside;
   }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host
