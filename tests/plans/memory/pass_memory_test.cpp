@@ -81,13 +81,13 @@ TEST(PassMemory, ExpertsAreCountedByTheRowsThatADeviceGathersAtATime) {
   shape.experts = {.count = 8, .per_token = 2, .width = 32};
   const StackPart part(shape, {}, 0);
   PassTokens batch{.tokens = 10, .wanted = 0};
-  const auto one_expert = inference_pass_elements(part, batch);
+  const auto one_expert = inference_pass_bytes(part, batch, gpu_types);
   batch.grouped_rows_at_once = 15;
-  EXPECT_EQ(inference_pass_elements(part, batch) - one_expert,
-            5u * (64 + 64 + 32)); // in and out of experts, and activations
+  EXPECT_EQ(inference_pass_bytes(part, batch, gpu_types) - one_expert,
+            2 * 5u * (64 + 64 + 32)); // in and out of experts, and activations
   batch.grouped_rows_at_once = 1000;
-  EXPECT_EQ(inference_pass_elements(part, batch) - one_expert,
-            10u * (64 + 64 + 32));
+  EXPECT_EQ(inference_pass_bytes(part, batch, gpu_types) - one_expert,
+            2 * 10u * (64 + 64 + 32));
 }
 
 TEST(PassMemory, StagesAndTensorPeersHaveTheirShare) {
