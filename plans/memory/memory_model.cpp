@@ -217,24 +217,17 @@ std::vector<StageBytes> stage_bytes(const ModelShape& shape,
 
 namespace {
 
-/// Adds the second plane of a model's weights.
-void add_rounded(const HeldParameters& held, const Strategy& strategy,
+/// Adds the second plane of weights that may change.
+void add_rounded(const StagedParameters& trained, const Strategy& strategy,
                  DType rounded, std::vector<StageBytes>& stages) {
   const bool is_cut = cuts_weights(strategy);
-  const auto add = [&](const StagedParameters& of, bool always) {
-    if (of.list.empty())
-      return;
-    const auto whole
-      = is_cut ? window_bytes(of.list, strategy, rounded)
-               : largest_shards(of, strategy, rounded, LayoutKind::weights);
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      stages[i].weights += whole[i];
-      stages[i].resident += always || is_cut ? whole[i] : 0;
-      stages[i].rounded += always || is_cut ? 0 : whole[i];
-    }
-  };
-  add(held.trained(), /*always=*/false);
-  add(held.frozen(), /*always=*/true);
+  const auto whole
+    = is_cut ? window_bytes(trained.list, strategy, rounded)
+             : largest_shards(trained, strategy, rounded, LayoutKind::weights);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    stages[i].weights += whole[i];
+    (is_cut ? stages[i].resident : stages[i].rounded) += whole[i];
+  }
 }
 
 } // namespace
@@ -261,11 +254,12 @@ std::vector<StageBytes> stage_bytes(const HeldParameters& held,
                  .resident = windows[i]};
   }
   if (kept.rounded)
-    add_rounded(held, strategy, *kept.rounded, stages);
+    add_rounded(trained, strategy, *kept.rounded, stages);
   if (frozen.list.empty())
     return stages;
-  const auto always
-    = largest_shards(frozen, strategy, stored, LayoutKind::weights);
+  // those of a model with adapters lose their masters once they are loaded
+  const auto always = largest_shards(
+    frozen, strategy, kept.rounded.value_or(stored), LayoutKind::weights);
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     stages[i].weights += always[i];
     stages[i].resident += always[i];
