@@ -238,7 +238,7 @@ void be_device(const Talk& talk, std::uint32_t rank, std::uint32_t first_target,
         if (from.value == rank)
           source.bytes = {device.from.data(), device.from.size_bytes()};
         else
-          source.bytes = memory[from.value].find(plane, source.worker, 1);
+          source.bytes = memory[from.value].find(plane, source.worker, 1).bytes;
         return source;
       },
       plane);
