@@ -28,13 +28,13 @@ struct GpuStepCounts {
 
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
-  .decode_rest = {4, 1.02, 2},
-  .score_layer = {16, 1.44, 0},
-  .score_rest = {8, 1.79, 6},
-  .train_layer = {45, 1.55, 0},
-  .train_rest = {21, 1.77, 1},
-  .expert_layer = {76, 3.04, 1},
-  .single_experts = {242, 2.7, 1},
+  .decode_rest = {4, 1.02, 1},
+  .score_layer = {12, 1.05, 0},
+  .score_rest = {6, 1.44, 1},
+  .train_layer = {37, 1.26, 0},
+  .train_rest = {18, 1.55, 1},
+  .expert_layer = {68, 2.63, 1},
+  .single_experts = {198, 2.24, 1},
 };
 
 /// Launches of one more expert of a layer: its rows are gathered, two products,
