@@ -8,9 +8,8 @@
 // states are fp32.
 //
 // Kernels run in call order and may return before they are done. Spans, host
-// tables and shapes are read during the call. Each kernel is documented at its
-// host version. Weight tensors are views of device memory: only the pointers
-// are used.
+// tables and shapes are read during the call. Kernels are documented at their
+// host versions. Weight tensors are views of device memory.
 #pragma once
 
 #include "config/base/defaults.hpp"

@@ -99,8 +99,7 @@ public:
   std::span<const float> plane(Plane plane) const;
   std::span<float> plane(Plane plane); ///< to change
   bool has_rounded() const;
-  /// Rounds the weights if they may have changed since the last time. With z3,
-  /// what is gathered is rounded instead.
+  /// Rounds weights that may have changed; with z3 what is gathered is rounded.
   void refresh_rounded(Backend& backend);
   /// Rounds a part of the window of weights (z3).
   void round_window(std::int64_t begin, std::int64_t count, Backend& backend);
@@ -127,8 +126,7 @@ public:
   void changed();
   /// Records the same of the optimizer, which keeps what is rounded equal.
   void changed_by_optimizer();
-  /// Copies an offloaded plane back; does nothing if it is on the device.
-  /// Views of a plane that comes back are out of date if `moves_planes`.
+  /// Copies an offloaded plane back; views are out of date if `moves_planes`.
   void reload(Plane plane);
   /// Frees the device memory; the values are lost.
   void drop(Plane plane);
@@ -136,9 +134,8 @@ public:
   void drop_masters();
   /// Prepares a dropped or offloaded plane for being overwritten as a whole.
   void expect(Plane plane);
-  /// Returns the plane as others may read it, in a shared block if the system
-  /// has them: a plane that was ever offloaded is published from host memory,
-  /// up to date while it is offloaded. Valid as long as this object.
+  /// Returns the plane as others may read it, in a shared block if there are
+  /// any: one that was ever offloaded is in host memory, up to date meanwhile.
   const net::PageBlock& published(Plane plane) const;
   /// Returns the block that holds the current values.
   const net::PageBlock& newest(Plane plane) const;
@@ -146,8 +143,7 @@ public:
   bool moves_planes() const {
     return memory_ != nullptr || rounded_.exist();
   }
-  /// Returns the memory of the device; null: it is the system's.
-  const net::BlockMemory* memory() const {
+  const net::BlockMemory* memory() const { ///< of the device, or null
     return memory_;
   }
   /// Returns the bytes of all planes that are on the device.
