@@ -3,6 +3,7 @@
 // tests without a GPU run the same calls.
 #pragma once
 
+#include "config/base/error.hpp"
 #include "models/gpu/kernels/grid.hpp"
 #include "models/gpu/kernels/launch.hpp"
 
@@ -40,6 +41,8 @@ void run_kernel(at::Device device, const Body& body, std::int64_t blocks,
     return run_on_host(body, blocks);
 #ifdef TROUPE_GPU_KERNELS
   launch(body, blocks, current_stream(device));
+#else
+  TROUPE_CHECK(false, "this source was compiled without launches for GPUs");
 #endif
 }
 
