@@ -2,21 +2,19 @@
 // backend `nccl` takes them, without our plugin. We are rank 0 and make the id,
 // with which the server's ranks join; all sum one element, and at each update
 // every tensor is broadcast in the order in which the update names it. Tensors
-// are copied from the memory file to a block of the GPU first. NCCL is asked
-// not to block, so that `abort`, of any thread, ends whatever is under way.
+// are copied from the memory file to a block of the GPU first. `abort`, of any
+// thread, ends whatever is under way (net/collectives/nccl_group.hpp).
 #pragma once
 
-#include "config/base/awake_clock.hpp"
 #include "config/base/defaults.hpp"
 #include "config/base/error.hpp"
 #include "models/servers/server_request.hpp"
+#include "net/collectives/nccl_group.hpp"
 #include "net/collectives/nccl_library.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,10 +33,6 @@ class WeightBroadcast {
 public:
   /// Makes the id of a group. Throws FailureError (io) without NCCL.
   explicit WeightBroadcast(WeightBroadcastSpec spec);
-  /// Leaves the group.
-  ~WeightBroadcast();
-  WeightBroadcast(const WeightBroadcast&) = delete;
-  WeightBroadcast& operator=(const WeightBroadcast&) = delete;
 
   /// Returns the id as the others get it: base64.
   std::string id() const;
@@ -59,28 +53,19 @@ public:
   std::optional<Failure> failure() const;
 
 private:
-  using Lock = std::unique_lock<std::mutex>;
   class GpuBlock;
 
   void send_one(const GpuBlock& block, const SentTensor& tensor,
                 std::span<const std::byte> bytes);
-  template <class Start>
-  void run(const std::string& what, const Start& start);
-  void wait_until_started(Lock& lock, int result, const std::string& what);
-  void wait_until_done(Lock& lock, const std::string& what);
-  void look_again(Lock& lock, const std::string& what);
-  void check_cuda(int result, const std::string& what);
-  [[noreturn]] void fail(Lock& lock, Errc code, const std::string& what);
+  void run(const GpuBlock& block, std::span<const std::byte> bytes,
+           const std::string& what, const net::NcclGroup::Start& start);
+  template <class Body>
+  void ending_all_on_failure(const Body& body);
 
   const WeightBroadcastSpec spec_;
   const net::NcclLibrary& library_;
   net::NcclId id_{};
-  net::CudaStream stream_ = nullptr;
-  mutable std::mutex mutex_;
-  std::condition_variable aborted_;
-  AwakeClock::time_point deadline_; ///< of what is under way
-  net::NcclCommunicator communicator_ = nullptr;
-  std::optional<Failure> failure_;
+  net::NcclGroup group_;
 };
 
 } // namespace troupe::models

@@ -29,8 +29,9 @@ NcclGroup::~NcclGroup() {
 }
 
 void NcclGroup::join(const NcclId& id, NcclPlace place) {
-  constexpr auto name = "joining a group";
-  check_cuda(library_.cuda.set_device(spec_.device), name);
+  const auto joining = fmt::format("joining {} ranks", place.size);
+  const char* const name = joining.c_str();
+  use_device();
   if (stream_ == nullptr)
     check_cuda(library_.cuda.make_stream(&stream_, nccl_own_stream),
                "making a stream");
@@ -47,7 +48,7 @@ void NcclGroup::join(const NcclId& id, NcclPlace place) {
 }
 
 void NcclGroup::run(const char* name, const Start& start) {
-  check_cuda(library_.cuda.set_device(spec_.device), name);
+  use_device();
   const auto deadline = Clock::now() + spec_.progress_deadline;
   const int result = use([&](NcclCommunicator& communicator) {
     return start(communicator, stream_);
@@ -135,6 +136,15 @@ void NcclGroup::look_again(const char* name, Clock::time_point deadline) {
   aborted_.wait_for(lock, nccl_look);
   if (failure_)
     throw FailureError{*failure_};
+}
+
+void NcclGroup::use_device() const {
+  check_cuda(library_.cuda.set_device(spec_.device), "choosing the GPU");
+}
+
+std::optional<Failure> NcclGroup::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void NcclGroup::throw_if_failed() {

@@ -50,6 +50,10 @@ public:
   /// Runs `start` and waits until the stream has done it. Throws FailureError;
   /// the caller then aborts the group.
   void run(const char* name, const Start& start);
+  /// Makes the member's device current for the calling thread.
+  void use_device() const;
+  /// Returns why the group has ended, if it has.
+  std::optional<Failure> failure() const;
   /// Throws FailureError unless `result`, of NCCL, is success.
   void check(int result, const char* name) const;
 
@@ -76,7 +80,7 @@ private:
   const NcclLibrary& library_;
   CudaStream stream_ = nullptr;
   bool has_joined_ = false;
-  std::mutex mutex_; ///< never held during a call of NCCL
+  mutable std::mutex mutex_; ///< never held during a call of NCCL
   std::condition_variable aborted_;
   /// Null while the member's thread calls NCCL with it.
   NcclCommunicator communicator_ = nullptr;

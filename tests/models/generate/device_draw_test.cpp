@@ -86,19 +86,6 @@ int draws_of_late(const Work& work) {
   return DeferredBackend::instance().drawn() - before;
 }
 
-void expect_near_responses(const std::vector<Response>& got,
-                           const std::vector<Response>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(got[i].ids, want[i].ids) << i;
-    EXPECT_EQ(got[i].truncated, want[i].truncated) << i;
-    EXPECT_THAT(
-      got[i].logprobs,
-      ::testing::Pointwise(::testing::FloatNear(1e-4F), want[i].logprobs))
-      << i;
-  }
-}
-
 class DeviceDraw : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceDraw, HasTheTokensOfTheHostsSampler_I2) {

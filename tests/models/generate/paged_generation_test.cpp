@@ -81,19 +81,6 @@ Generated generate(Backend& backend, const GenerateOptions& options,
   return {std::move(responses), generator.fed_tokens()};
 }
 
-void expect_alike(const std::vector<Response>& got,
-                  const std::vector<Response>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(got[i].ids, want[i].ids) << i;
-    EXPECT_EQ(got[i].truncated, want[i].truncated) << i;
-    EXPECT_THAT(
-      got[i].logprobs,
-      ::testing::Pointwise(::testing::FloatNear(1e-4F), want[i].logprobs))
-      << i;
-  }
-}
-
 /// Returns the bytes of a cache with this many pages besides the spare one.
 std::uint64_t bytes_of_pages(std::int64_t pages) {
   const SmallModel model;
@@ -118,7 +105,7 @@ TEST(PagedGeneration, HasTheTokensOfWholeSlots_I1_I2) {
         SCOPED_TRACE(std::to_string(sequences) + " sequences, "
                      + std::to_string(tokens) + " tokens of a pass");
         const auto got = generate(backend, options);
-        expect_alike(got.responses, want.responses);
+        expect_near_responses(got.responses, want.responses);
         EXPECT_EQ(got.fed_tokens, want.fed_tokens) << "prompts once";
       }
 }
@@ -139,7 +126,7 @@ TEST(PagedGeneration, IfPagesRunOutTheYoungestIsFedAgainWithTheSameTokens_I2) {
         SCOPED_TRACE(std::to_string(samples) + " samples, "
                      + std::to_string(pages) + " pages");
         const auto got = generate(backend, crowded, samples);
-        expect_alike(got.responses, want.responses);
+        expect_near_responses(got.responses, want.responses);
         EXPECT_GT(got.fed_tokens, want.fed_tokens);
       }
   }
@@ -151,7 +138,7 @@ TEST(PagedGeneration, OneSequenceFitsWhereverItsTokensDo) {
   const SmallModel model;
   options.kv_cache_bytes = KvCache(model.shape).slot_bytes(40 + 24);
   const auto want = generate(host_backend(), ragged_options());
-  expect_alike(generate(backend, options).responses, want.responses);
+  expect_near_responses(generate(backend, options).responses, want.responses);
   options.kv_cache_bytes -= 1;
   EXPECT_THROW(generate(backend, options), FailureError);
 }

@@ -145,7 +145,7 @@ TEST_F(WeightBroadcastTest, ARankThatLeavesEndsTheUpdate_I7) {
   WeightBroadcast weights(spec());
   const auto failure
     = failure_after_one(weights, [](ServerRank& server) { server.leave(); });
-  EXPECT_EQ(failure.code, Errc::io);
+  EXPECT_EQ(failure.code, Errc::peer_lost);
   EXPECT_THAT(failure.what, HasSubstr("remote process exited"));
 }
 

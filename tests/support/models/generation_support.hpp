@@ -4,9 +4,8 @@
 #include "models/engine/engine.hpp"
 #include "models/generate/generator.hpp"
 
-#include <gtest/gtest.h>
-
 #include "backend_support.hpp"
+#include <gmock/gmock.h>
 
 #include <random>
 #include <vector>
@@ -56,6 +55,20 @@ struct Response {
   bool truncated = false;
   bool operator==(const Response&) const = default;
 };
+
+/// Expects the same tokens, with log-probabilities as other kernels have them.
+inline void expect_near_responses(const std::vector<Response>& got,
+                                  const std::vector<Response>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].ids, want[i].ids) << i;
+    EXPECT_EQ(got[i].truncated, want[i].truncated) << i;
+    EXPECT_THAT(
+      got[i].logprobs,
+      ::testing::Pointwise(::testing::FloatNear(1e-4F), want[i].logprobs))
+      << i;
+  }
+}
 
 inline std::vector<Response> responses_of(const net::Rows& rows) {
   const auto ids = rows.at("sequence_ids").as<std::int32_t>();

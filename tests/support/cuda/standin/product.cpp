@@ -44,36 +44,35 @@ Range range_of(const Matrix& matrix, std::int64_t rows, std::int64_t columns,
 }
 
 /// One matrix as a table of numbers by rows.
-template <class Sum>
-std::vector<Sum> table_of(const Matrix& matrix, std::int64_t rows,
-                          std::int64_t columns, std::int64_t index) {
-  std::vector<Sum> table(static_cast<std::size_t>(rows * columns));
+std::vector<double> table_of(const Matrix& matrix, std::int64_t rows,
+                             std::int64_t columns, std::int64_t index) {
+  std::vector<double> table(static_cast<std::size_t>(rows * columns));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
       const std::int64_t at = index * matrix.distance
                               + (matrix.is_transposed ? i * matrix.stride + j
                                                       : j * matrix.stride + i);
       table[static_cast<std::size_t>(i * columns + j)]
-        = static_cast<Sum>(element(matrix.data, matrix.type, at));
+        = element(matrix.data, matrix.type, at);
     }
   return table;
 }
 
-template <class Sum>
+/// Sums in double: an order of fp32 sums would be none of cuBLAS's.
 void multiply_one(const Product& p, std::int64_t index) {
-  const std::vector<Sum> a = table_of<Sum>(p.a, p.m, p.k, index);
-  const std::vector<Sum> b = table_of<Sum>(p.b, p.k, p.n, index);
-  std::vector<Sum> row(static_cast<std::size_t>(p.n));
+  const std::vector<double> a = table_of(p.a, p.m, p.k, index);
+  const std::vector<double> b = table_of(p.b, p.k, p.n, index);
+  std::vector<double> row(static_cast<std::size_t>(p.n));
   for (std::int64_t i = 0; i < p.m; ++i) {
-    std::fill(row.begin(), row.end(), Sum{0});
+    std::fill(row.begin(), row.end(), 0.0);
     for (std::int64_t l = 0; l < p.k; ++l) {
-      const Sum factor = a[static_cast<std::size_t>(i * p.k + l)];
-      const Sum* from = b.data() + l * p.n;
+      const double factor = a[static_cast<std::size_t>(i * p.k + l)];
+      const double* from = b.data() + l * p.n;
       for (std::size_t j = 0; j < row.size(); ++j)
         row[j] += factor * from[j];
     }
     for (std::int64_t j = 0; j < p.n; ++j) {
-      double value = p.alpha * double{row[static_cast<std::size_t>(j)]};
+      double value = p.alpha * row[static_cast<std::size_t>(j)];
       if (p.beta != 0)
         value += p.beta
                  * element(p.c.data, p.c.type,
@@ -140,10 +139,7 @@ cublasStatus_t enqueue_product(cudaStream_t stream, const char* name,
                    range_of(product.d, product.m, product.n, product.count)},
                   [=] {
                     for (std::int64_t i = 0; i < product.count; ++i)
-                      if (product.d.type == CUDA_R_64F)
-                        multiply_one<double>(product, i);
-                      else
-                        multiply_one<float>(product, i);
+                      multiply_one(product, i);
                   }};
   return enqueue(stream, device, work) == cudaSuccess
            ? CUBLAS_STATUS_SUCCESS
