@@ -102,17 +102,19 @@ void NcclGroup::wait_until_started(int result, const char* name,
   check(result, name);
 }
 
+/// Asks NCCL before the stream: a peer may leave once the stream is done.
 void NcclGroup::wait_until_done(const char* name, Clock::time_point deadline) {
   for (;;) {
+    const int error = state();
     const int done = library_.cuda.query_stream(stream_);
     if (done == 0)
       return throw_if_failed(); // an abort ends what is on the stream
     library_.cuda.clear_error();
     if (done != cuda_not_ready)
       fail(Errc::io, name, fmt::format("CUDA error {}", done));
-    look_again(name, deadline);
-    if (const int error = state(); error != 0 && error != nccl_in_progress)
+    if (error != 0 && error != nccl_in_progress)
       fail(Errc::peer_lost, name, library_.error_text(error));
+    look_again(name, deadline);
   }
 }
 

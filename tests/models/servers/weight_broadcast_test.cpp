@@ -111,6 +111,7 @@ private:
 
 TEST_F(WeightBroadcastTest, EachRankGetsEachTensorInTheirOrder) {
   WeightBroadcast weights(spec());
+  std::latch has_sent(1); // a rank that leaves earlier ends the group
   std::vector<std::jthread> ranks;
   for (const int rank : {1, 2})
     ranks.emplace_back([&, rank] {
@@ -119,10 +120,12 @@ TEST_F(WeightBroadcastTest, EachRankGetsEachTensorInTheirOrder) {
         EXPECT_THAT(server.receive(2), ElementsAre(1, 2));
         EXPECT_THAT(server.receive(4), ElementsAre(3, 4, 5, 6));
       }
+      has_sent.wait();
     });
   weights.join(3);
   for (int update = 0; update < 2; ++update)
     send(weights);
+  has_sent.count_down();
   EXPECT_FALSE(weights.failure());
 }
 
