@@ -378,7 +378,7 @@ class BadInput(Case):
                          "parts of a checkpoint")
 
     def test_a_disk_that_is_full_in_the_middle_of_a_run(self):
-        self.assertIn("metrics.jsonl", self.run_with_room_for(1200))
+        self.assertIn("metrics.jsonl", self.run_with_room_for(1600))
 
     # -- resume --------------------------------------------------------------
 
