@@ -144,6 +144,20 @@ DType product_dtype(const Settings& settings, const std::string& role) {
                                                       : DType::f32;
 }
 
+namespace {
+
+/// Returns where tokens are drawn, as models/generate/device_draw.hpp decides.
+DrawPlace draw_place(const Settings& settings) {
+  const auto& rollout = settings.rollout;
+  const bool reads_tokens
+    = rollout.repetition_penalty != 1.0 || rollout.min_new_tokens > 0;
+  return reads_tokens || settings.algorithm.loss.sampling_mask
+           ? DrawPlace::host
+           : DrawPlace::device;
+}
+
+} // namespace
+
 CheckContext make_check_context(const Settings& settings,
                                 const Workflow& workflow,
                                 const ExecutionPlan& plan,
@@ -179,7 +193,7 @@ CheckContext make_check_context(const Settings& settings,
     sizes.engine.logits_at_once = defaults::logits_at_once_on_gpu;
     sizes.engine.grouped_rows_at_once = defaults::grouped_rows_at_once_on_gpu;
     sizes.engine.storage = StorageRule::gpu;
-    sizes.engine.rounded = RoundedWeights::beside;
+    sizes.engine.draws = draw_place(settings);
   }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host

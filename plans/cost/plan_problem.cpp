@@ -21,9 +21,7 @@ StoredTypes PlanProblem::stored(const std::string& role) const {
 }
 
 WeightPlanes PlanProblem::planes(const std::string& role) const {
-  const auto* known = workflow.find_role(role);
-  return weight_planes(sizes.engine, dtype(role),
-                       known != nullptr && !known->changes());
+  return weight_planes(sizes.engine.storage, dtype(role));
 }
 
 namespace {

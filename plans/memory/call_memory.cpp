@@ -150,8 +150,7 @@ private:
   /// Weights with their adapters are a copy too. Rounded planes need none, but
   /// what z3 gathers does.
   std::uint64_t packed_bytes() const {
-    const auto planes
-      = weight_planes(sizes_.engine, dtype_, /*is_frozen=*/false);
+    const auto planes = weight_planes(sizes_.engine.storage, dtype_);
     const bool packs = sizes_.engine.packs_weights
                        && (!planes.rounded || cuts_weights(place_.strategy));
     return packs || shape_.lora.exists()

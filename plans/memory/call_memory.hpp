@@ -26,7 +26,6 @@ struct EngineTraits {
   /// as ours does: packed on the host, rounded or fused on a GPU.
   bool packs_weights = false;
   StorageRule storage = StorageRule::host;
-  RoundedWeights rounded = RoundedWeights::none;
   DrawPlace draws = DrawPlace::device;
   /// Logits that are computed at a time.
   std::int64_t logits_at_once = defaults::logits_at_once;
@@ -72,12 +71,6 @@ struct BatchSizes {
 BatchSizes sizes_of(const Call& call, BatchSizes sizes);
 /// Returns whether servers generate the call's responses.
 bool is_served(const Call& call, const BatchSizes& sizes);
-
-/// Returns the planes of weights of a role whose products are of `dtype`.
-inline WeightPlanes weight_planes(const EngineTraits& engine, DType dtype,
-                                  bool is_frozen) {
-  return weight_planes(engine.storage, engine.rounded, dtype, is_frozen);
-}
 
 /// Returns whether responses may have to wait for a slot.
 inline bool has_limited_places(const BatchSizes& sizes,

@@ -154,10 +154,10 @@ private:
   }
 
   void add_replica(const Replica& replica) {
-    const auto stages = stage_bytes(
-      shapes_.at(replica.role), replica.strategy,
-      weight_planes(sizes_.engine, memory_dtype(dtypes_, replica.role),
-                    !workflow_.role(replica.role).changes()));
+    const auto stages
+      = stage_bytes(shapes_.at(replica.role), replica.strategy,
+                    weight_planes(sizes_.engine.storage,
+                                  memory_dtype(dtypes_, replica.role)));
     const bool dropped = is_dropped(workflow_, plan_, replica);
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trained = workflow_.role(replica.role).trained;

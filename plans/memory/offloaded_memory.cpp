@@ -30,8 +30,7 @@ std::map<std::uint32_t, std::uint64_t> offloaded_bytes_by_node(
       continue;
     const auto dtype = dtypes.find(replica.role);
     const auto kept = weight_planes(
-      sizes.engine, dtype == dtypes.end() ? DType::f32 : dtype->second,
-      !workflow.role(replica.role).changes());
+      sizes.engine.storage, dtype == dtypes.end() ? DType::f32 : dtype->second);
     const auto stages = stage_bytes(shape->second, replica.strategy, kept);
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;

@@ -40,29 +40,19 @@ constexpr StoredTypes stored_types(StorageRule rule, DType products) {
   return {};
 }
 
-/// Planes of weights as products are, which a GPU of ours keeps for them.
-enum class RoundedWeights : std::uint8_t {
-  none,            ///< calls round what they multiply
-  beside,          ///< beside those of fp32, written by the optimizer
-  alone_if_frozen, ///< the same, and of frozen roles these alone
-};
-
 /// A role's planes of weights.
 struct WeightPlanes {
   DType stored = DType::f32;
-  std::optional<DType> rounded = {}; ///< a second one
+  /// A second one, which products read: of a GPU of ours, if they are of bf16.
+  std::optional<DType> rounded = {};
 
   bool operator==(const WeightPlanes&) const = default;
 };
 
-constexpr WeightPlanes weight_planes(StorageRule rule, RoundedWeights kept,
-                                     DType products, bool is_frozen) {
+constexpr WeightPlanes weight_planes(StorageRule rule, DType products) {
   const auto stored = stored_types(rule, products).weights;
-  if (rule != StorageRule::gpu || kept == RoundedWeights::none
-      || products == stored)
+  if (rule != StorageRule::gpu || products == stored)
     return {stored};
-  if (is_frozen && kept == RoundedWeights::alone_if_frozen)
-    return {products};
   return {stored, products};
 }
 

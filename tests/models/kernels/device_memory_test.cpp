@@ -147,13 +147,11 @@ public:
     sizes.max_new_tokens = kResponse;
     const Backend& backend = troupe::testing::backend_under_test();
     sizes.engine.packs_weights = &backend == &host_backend();
-    if (backend.storage(DType::bf16) == DType::bf16) {
+    if (backend.storage(DType::bf16) == DType::bf16)
       sizes.engine.storage = plans::StorageRule::gpu;
-      sizes.engine.rounded = plans::RoundedWeights::beside;
-    }
     const auto stages = plans::stage_bytes(
       shape_, place_.strategy,
-      plans::weight_planes(sizes.engine, products_, /*is_frozen=*/false));
+      plans::weight_planes(sizes.engine.storage, products_));
     for (std::uint32_t i = 0; i < replica_->size(); ++i) {
       const auto stage = coordinate_of(place_.strategy, i).pp;
       auto planes = stages[stage].weights;

@@ -348,10 +348,25 @@ TEST(MemoryModel, PlanesAreFp32UnlessTheEngineDiffers) {
   };
   const auto ours = resident(DType::f32, StorageRule::host);
   EXPECT_EQ(resident(DType::bf16, StorageRule::host), ours);
-  EXPECT_EQ(resident(DType::bf16, StorageRule::gpu), ours);
+  EXPECT_EQ(resident(DType::bf16, StorageRule::gpu), ours / 16 * 18)
+    << "rounded weights beside: 2 bytes of 18";
   // 4 planes of 4 bytes, or 2 of 2 bytes and 3 of 4 bytes
   EXPECT_NEAR(double(resident(DType::bf16, StorageRule::published)),
               double(ours), 1e4);
+}
+
+TEST(CheckContext, TheHostDrawsWhatNeedsMoreThanLogits) {
+  Settings settings;
+  settings.cluster.device = "gpu";
+  const auto place = [&] {
+    return make_check_context(settings, make_ppo(), {}).sizes.engine.draws;
+  };
+  EXPECT_EQ(place(), DrawPlace::device);
+  settings.rollout.repetition_penalty = 1.1;
+  EXPECT_EQ(place(), DrawPlace::host);
+  settings.rollout.repetition_penalty = 1;
+  settings.rollout.min_new_tokens = 1;
+  EXPECT_EQ(place(), DrawPlace::host);
 }
 
 TEST(CheckContext, FollowsTheSettings) {

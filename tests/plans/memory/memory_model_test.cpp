@@ -61,29 +61,22 @@ TEST(MemoryModel, ARoundedPlaneIsAsLargeAsItsProductsNeed) {
             stage_bytes(shape, {.dp = 8, .zero = Zero::z3}).front().weights);
 }
 
-TEST(MemoryModel, FrozenRolesMayHaveRoundedWeightsAlone) {
+TEST(MemoryModel, ARoundedPlaneIsWhatGenerationMultiplies) {
   auto problem = make_problem(shape_7b(), 1, 1, "h100x8");
-  auto& engine = problem.sizes.engine;
-  engine = {.packs_weights = true, .storage = StorageRule::gpu};
   const auto placement = Placement{.devices = ranks(0, 0)};
-  const auto generates = [&] {
+  const auto generates = [&](StorageRule rule) {
+    problem.sizes.engine = {.packs_weights = true, .storage = rule};
     return active_bytes(CallKind::generate, shape_7b(), DType::bf16, placement,
                         problem.sizes);
   };
-  const auto with_copy = generates();
+  const auto with_copy = generates(StorageRule::host);
   EXPECT_EQ(problem.planes("ref"), WeightPlanes{});
-  engine.rounded = RoundedWeights::beside;
+  EXPECT_GT(with_copy - generates(StorageRule::gpu),
+            2 * (num_parameters(shape_7b()) * 9 / 10));
   const WeightPlanes both{DType::f32, DType::bf16};
   EXPECT_EQ(problem.planes("ref"), both);
-  EXPECT_GT(with_copy - generates(), 2 * (num_parameters(shape_7b()) * 9 / 10))
-    << "generation multiplies the plane";
-  engine.rounded = RoundedWeights::alone_if_frozen;
   EXPECT_EQ(problem.planes("actor"), both);
-  EXPECT_EQ(problem.planes("ref"), WeightPlanes{DType::bf16});
   problem.dtypes["actor"] = DType::f32;
-  EXPECT_EQ(problem.planes("actor"), WeightPlanes{});
-  problem.dtypes["actor"] = DType::bf16;
-  engine.storage = StorageRule::host;
   EXPECT_EQ(problem.planes("actor"), WeightPlanes{});
 }
 
