@@ -1,0 +1,102 @@
+// Calls on streams between two processes, one of which is killed.
+#include "net/collectives/host_collectives.hpp"
+#include "net/collectives/nccl_collectives.hpp"
+#include "net/collectives/stream_collectives.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/net/dist/forked_peer.hpp"
+#include "tests/support/nccl/fake_nccl.hpp"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+namespace troupe::net {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ForkedPeer;
+using testing::Talk;
+using troupe::testing::FakeNccl;
+
+/// Separates the notice of a death, tens of milliseconds, from the progress
+/// deadline of 60 s.
+constexpr auto streams_noticed = 5s;
+
+/// A member in a process of its own, which adds up a number on its stream.
+class StreamingProcess {
+public:
+  StreamingProcess(const std::string& name, std::uint32_t rank) {
+    FakeNccl::instance().count_as_gpu(
+      reinterpret_cast<const std::byte*>(sum_.data()), sizeof sum_);
+    FakeNccl::library().cuda.make_stream(&stream_, 1);
+    GroupSpec spec;
+    spec.name = name;
+    spec.index = rank;
+    spec.members = {{WorkerId(0), "here"}, {WorkerId(1), "here"}};
+    spec.transport = Transport::shared_memory;
+    spec.progress_deadline = 60s;
+    group_
+      = make_nccl_collectives({.host = make_host_collectives(spec, registry_),
+                               .device = 0,
+                               .progress_deadline = 60s,
+                               .gpu = {static_cast<int>(rank), 0, 0, 0},
+                               .thread_stream = [this] { return stream_; }},
+                              FakeNccl::library());
+  }
+
+  /// Starts to add up, without waiting.
+  void start() {
+    calls_ = group_->on_streams(sum_.data());
+    calls_->join(calls_->all_reduce_sum(sum_.data(), 1, DType::f32, "gradients",
+                                        StreamOrder::beside));
+  }
+  /// Waits for the stream, as the host does for its kernels, and for nothing
+  /// else.
+  float wait() {
+    const CudaStreams& cuda = FakeNccl::library().cuda;
+    while (cuda.query_stream(stream_) != 0) {
+      cuda.clear_error();
+      std::this_thread::yield();
+    }
+    calls_->check();
+    return sum_[0];
+  }
+
+private:
+  std::array<float, 1> sum_{1};
+  CudaStream stream_ = nullptr;
+  GroupRegistry registry_;
+  std::shared_ptr<Collectives> group_;
+  StreamCollectives* calls_ = nullptr;
+};
+
+TEST(NcclStreamsProcesses, AProcessThatIsKilledEndsCallsOfTheOther_I7) {
+  const auto name = "dist/streams/" + std::to_string(::getpid());
+  ForkedPeer peer([&](const Talk& talk) {
+    StreamingProcess process(name, 1);
+    process.start();
+    talk.say(process.wait());
+    ::raise(SIGKILL);
+  });
+  StreamingProcess process(name, 0);
+  process.start();
+  EXPECT_EQ(process.wait(), 2);
+  EXPECT_EQ(peer.talk().hear<float>(), 2);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    process.start();
+    process.wait();
+    FAIL() << "the other is dead";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::peer_lost)
+      << to_string(error.failure());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, streams_noticed);
+  EXPECT_EQ(peer.wait(), -1);
+}
+
+} // namespace
+} // namespace troupe::net
