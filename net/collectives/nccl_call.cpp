@@ -63,6 +63,7 @@ int start_nccl_call(const NcclLibrary& library, const NcclCall& call,
     return library.broadcast(call.to, call.to, call.count, type,
                              static_cast<int>(call.root), communicator, stream);
   case GroupOperation::barrier:
+  case GroupOperation::graph:
     break;
   }
   return nccl_refuses;

@@ -229,6 +229,7 @@ TEST_F(NcclStreamsTest, ARefusedCallEndsTheOthersWithItsCause_I7) {
   expect_all(run([&](Collectives& group) {
                std::vector<float> sum{1};
                StreamCollectives& calls = streams(group, sum);
+               group.barrier("joined");
                const auto at_end = [&](void*) { ended.arrive_and_wait(); };
                const std::unique_ptr<void, decltype(at_end)> leaves(&sum,
                                                                     at_end);

@@ -85,9 +85,9 @@ bool Mark::is_reached() const {
 
 std::mutex mutex;
 std::map<const std::byte*, std::size_t> gpu_blocks;
-thread_local int last_error = 0; // of CUDA
+std::vector<const std::byte*> counted_blocks; ///< those that tests named
+thread_local int last_error = 0;              // of CUDA
 thread_local bool is_captured = false;
-std::uint64_t num_queries = 0; ///< of events
 
 /// Calls of a thread between ncclGroupStart and ncclGroupEnd. They start at
 /// once: calls never wait for each other here.
@@ -287,14 +287,16 @@ int cudaEventCreateWithFlags(void** made, unsigned) {
   *made = new Mark;
   return 0;
 }
+/// Events of a capture are for the capture alone: here there are none.
 int cudaEventRecord(void* event, void* stream) {
+  if (is_captured)
+    return last_error = 900;
   const std::lock_guard lock(mutex);
   *static_cast<Mark*>(event) = stream_of(stream).mark();
   return 0;
 }
 int cudaEventQuery(void* event) {
   const std::lock_guard lock(mutex);
-  ++num_queries;
   return static_cast<Mark*>(event)->is_reached() ? 0 : last_error = 600;
 }
 int cudaEventDestroy(void* event) {
@@ -357,14 +359,18 @@ std::uint64_t fake_nccl_groups() {
 void fake_gpu_capture(bool on) {
   is_captured = on;
 }
-/// Returns how often events were queried.
-std::uint64_t fake_gpu_queries() {
+/// Makes memory count as the host's that was the host's at first: its address
+/// may be given to others.
+void fake_gpu_forget() {
   const std::lock_guard lock(mutex);
-  return num_queries;
+  for (const std::byte* data : counted_blocks)
+    gpu_blocks.erase(data);
+  counted_blocks.clear();
 }
 /// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   gpu_blocks[data] = bytes;
+  counted_blocks.push_back(data);
 }
 }

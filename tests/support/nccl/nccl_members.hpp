@@ -29,6 +29,9 @@ std::vector<T>& on_gpu(std::vector<T>& values) {
 
 class NcclMembers : public ::testing::Test {
 protected:
+  ~NcclMembers() override {
+    FakeNccl::instance().forget();
+  }
   net::GroupSpec spec(std::uint32_t rank) const {
     net::GroupSpec made;
     made.name = "nccl";
