@@ -1,0 +1,23 @@
+// Whether the members of a group can join over NCCL: all of them have it, and
+// each has a GPU that no other member has. What they find is the same on all.
+#pragma once
+
+#include "net/collectives/collectives.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe::net {
+
+/// What a member tells the others of itself.
+struct NcclOffer {
+  std::array<std::int32_t, 4> gpu{}; ///< identity of its device
+  std::int32_t has_nccl = 0;
+};
+
+/// Returns why the group cannot use NCCL, after all members have called it
+/// through their host group; empty: it can. Throws FailureError.
+std::string_view why_no_nccl(Collectives& host, const NcclOffer& mine);
+
+} // namespace troupe::net
