@@ -23,20 +23,20 @@ std::shared_ptr<net::Collectives> join_members(const Shard& shard,
                                                std::span<const Rank> members) {
   WorkerContext& worker = *shard.worker;
   net::GroupSpec spec;
-  spec.name = fmt::format("{}-{}-move-r{}-r{}", worker.run.id,
-                          worker.incarnation.value, ends.source.value,
-                          ends.target.value);
+  spec.name
+    = fmt::format("{}-{}-move-r{}-r{}", worker.run.id, worker.incarnation.value,
+                  ends.source.value, ends.target.value);
   for (const Rank rank : members) {
     const WorkerId home = worker.run.plan.cluster.worker_of(rank);
     spec.members.push_back({home, worker.exchange.hosts.at(home)});
   }
-  spec.index = static_cast<std::uint32_t>(
-    std::ranges::find(members, shard.rank) - members.begin());
+  spec.index = static_cast<std::uint32_t>(std::ranges::find(members, shard.rank)
+                                          - members.begin());
   return net::make_host_collectives(spec, worker.exchange.groups);
 }
 
-models::WeightExchange
-rounds_of(const Shard& shard, const std::vector<plans::Transfer>& between) {
+models::WeightExchange rounds_of(const Shard& shard,
+                                 const std::vector<plans::Transfer>& between) {
   return models::WeightExchange(plans::move_rounds(
     between, plans::ends_of(between), shard.rank,
     shard.worker->run.settings.cluster.move_staging_bytes()));
@@ -61,8 +61,8 @@ MoveExchange::MoveExchange(const Shard& shard, const MoveEnds& ends,
     exchange_(rounds_of(shard, between)) {}
 
 bool MoveExchange::agree() {
-  const auto gpu = net::find_gpus().ids.at(
-    static_cast<std::size_t>(gpu_of(*shard_)));
+  const auto gpu
+    = net::find_gpus().ids.at(static_cast<std::size_t>(gpu_of(*shard_)));
   const auto why_not = net::why_no_nccl(
     *group_, {gpu, net::NcclLibrary::machine().why_not.empty() ? 1 : 0});
   if (why_not.empty())

@@ -1,7 +1,7 @@
 // A device's part of the weights that a move sends between hosts over NCCL: the
 // group of all devices that send or receive in it, and the rounds of this one.
 // Senders take part on their device thread as receivers do: a move is a task of
-// the devices of both replicas, so no other task waits behind it.
+// the devices of both replicas, so none of them has another one meanwhile.
 #pragma once
 
 #include "actors/worker/shard_actor.hpp"

@@ -144,8 +144,7 @@ caf::result<MoveDone> send(ShardSelf self, const Context& context,
     return to_error(*failure);
   auto shard = self->state.shard;
   return on_device<MoveDone>(
-    self, context,
-    fmt::format("sending of step {}", step_number(context.step)),
+    self, context, fmt::format("sending of step {}", step_number(context.step)),
     [=, step = context.step] { return send_shard(*shard, step, order); });
 }
 

@@ -32,7 +32,7 @@ struct MoveEnds {
 /// Moves to one device, each compiled once.
 struct CompiledMoves {
   std::map<ReplicaId, models::WeightMove> weights; ///< by source replica
-  /// Of moves that it sends or receives in; null: they need none.
+  /// Parts between hosts, of moves from and to it; null: they have none.
   std::map<MoveEnds, std::shared_ptr<MoveExchange>> exchanges;
   /// Those that gather a plane of the whole model.
   std::map<models::Plane, models::WeightMove> whole;

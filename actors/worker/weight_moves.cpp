@@ -81,9 +81,9 @@ std::shared_ptr<MoveExchange> join_exchange(Shard& shard,
                                             const MoveEnds& ends) {
   if (!may_exchange(shard, ends))
     return nullptr;
-  const auto between = plans::by_host(plan_of(shard, ends),
-                                      shard.worker->run.plan.cluster)
-                         .between;
+  const auto between
+    = plans::by_host(plan_of(shard, ends), shard.worker->run.plan.cluster)
+        .between;
   const auto members = plans::ends_of(between);
   if (members.size() > net::kMaxHostMembers
       || !std::ranges::binary_search(members, shard.rank))
@@ -123,14 +123,13 @@ models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
     const plans::Replica here{.devices = {shard.rank}};
     const auto kind = models::layout_kind(plane);
     found = shard.moves.whole
-              .emplace(
-                plane,
-                compile_move(
-                  shard,
-                  plans::move_plan(layout_of(shard, shard.replica, kind),
-                                   layout_of(shard, here),
-                                   shard.worker->run.plan.cluster),
-                  shard.replica.id, plane))
+              .emplace(plane,
+                       compile_move(
+                         shard,
+                         plans::move_plan(layout_of(shard, shard.replica, kind),
+                                          layout_of(shard, here),
+                                          shard.worker->run.plan.cluster),
+                         shard.replica.id, plane))
               .first;
   }
   return found->second;

@@ -8,8 +8,7 @@ namespace troupe::net {
 std::string_view why_no_nccl(Collectives& host, const NcclOffer& mine) {
   constexpr std::size_t words = sizeof(NcclOffer) / sizeof(std::int32_t);
   std::vector<NcclOffer> all(host.size());
-  host.all_gather(&mine, all.data(), words, DType::i32,
-                  "whether to use NCCL");
+  host.all_gather(&mine, all.data(), words, DType::i32, "whether to use NCCL");
   if (!std::ranges::all_of(
         all, [](const NcclOffer& offer) { return offer.has_nccl == 1; }))
     return "a member of the group has no NCCL";

@@ -1,5 +1,5 @@
-// Whether the members of a group can join over NCCL: all of them have it, and
-// each has a GPU that no other member has. What they find is the same on all.
+// Agrees on NCCL in a group of hosts: its members can join over it if all of
+// them have it, and each has a GPU that no other member has.
 #pragma once
 
 #include "net/collectives/collectives.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe::net {
 
-/// What a member tells the others of itself.
+/// A member's part of the agreement.
 struct NcclOffer {
   std::array<std::int32_t, 4> gpu{}; ///< identity of its device
   std::int32_t has_nccl = 0;

@@ -42,9 +42,8 @@ public:
   void cut(const Transfer& transfer) {
     if (transfer.runs == 1)
       return pass(transfer, transfer);
-    transfer.in_runs_up_to(pair_bytes_, [&](const ByteRuns& runs) {
-      pass(transfer, runs);
-    });
+    transfer.in_runs_up_to(pair_bytes_,
+                           [&](const ByteRuns& runs) { pass(transfer, runs); });
   }
   std::vector<MoveRound> take() {
     return std::move(rounds_);
@@ -75,17 +74,17 @@ private:
 
   void add(const Transfer& transfer, const ByteRuns& runs, MoveRound& round) {
     if (transfer.from == self_) {
-      auto& sent = round.sent.emplace_back(MovePiece{
-        index_of(transfer.to), runs,
-        runs.runs == 1 || runs.source_stride == runs.bytes});
+      auto& sent = round.sent.emplace_back(
+        MovePiece{index_of(transfer.to), runs,
+                  runs.runs == 1 || runs.source_stride == runs.bytes});
       sent.runs.target_offset = round.staged_bytes;
       sent.runs.target_stride = runs.bytes;
       round.staged_bytes += sent.in_place ? 0 : runs.total_bytes();
     }
     if (transfer.to == self_) {
-      auto& received = round.received.emplace_back(MovePiece{
-        index_of(transfer.from), runs,
-        runs.runs == 1 || runs.target_stride == runs.bytes});
+      auto& received = round.received.emplace_back(
+        MovePiece{index_of(transfer.from), runs,
+                  runs.runs == 1 || runs.target_stride == runs.bytes});
       received.runs.source_offset = round.staged_bytes;
       received.runs.source_stride = runs.bytes;
       round.staged_bytes += received.in_place ? 0 : runs.total_bytes();

@@ -239,8 +239,7 @@ void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
   const auto [within, between] = plans::by_host(all, {.nodes = 2});
   const auto members = plans::ends_of(between);
   const auto published = [&](Rank device) {
-    return std::span<const std::byte>(
-      from.engine(device.value).weights());
+    return std::span<const std::byte>(from.engine(device.value).weights());
   };
   to.run([&](Engine& engine, RunContext&, std::uint32_t) {
     const Rank self{index_of(to.strategy(), engine.part().where)};

@@ -42,8 +42,8 @@ class Exchanged {
 public:
   Exchanged(const plans::Layout& source, const plans::Layout& target)
     : target_(target),
-      parts_(plans::by_host(plans::move_plan(source, target, cluster_),
-                            cluster_)),
+      parts_(
+        plans::by_host(plans::move_plan(source, target, cluster_), cluster_)),
       members_(plans::ends_of(parts_.between)) {
     for (const auto& shard : source.shards)
       sources_.try_emplace(shard.device, plans::fill(shard));
@@ -89,8 +89,8 @@ private:
     return net::make_staged_collectives(
       net::make_host_collectives(spec, registry_), FarPages::memory());
   }
-  static std::span<std::byte>
-  bytes_of(const std::map<Rank, FarPlane>& planes, Rank device) {
+  static std::span<std::byte> bytes_of(const std::map<Rank, FarPlane>& planes,
+                                       Rank device) {
     const auto found = planes.find(device);
     return found == planes.end() ? std::span<std::byte>()
                                  : found->second.bytes();
@@ -109,9 +109,8 @@ plans::Layout layout(const Strategy& strategy, std::uint32_t first) {
   std::vector<Rank> devices;
   for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
     devices.emplace_back(first + i);
-  return plans::make_layout(
-    troupe::testing::toy_model(4, 12, /*tied=*/false), strategy, devices,
-    DType::f32);
+  return plans::make_layout(troupe::testing::toy_model(4, 12, /*tied=*/false),
+                            strategy, devices, DType::f32);
 }
 
 void expect_moved(const plans::Layout& source, const plans::Layout& target) {

@@ -1,5 +1,6 @@
 // Rounds of moves between hosts, run on plain memory: the bytes of the
-// transfers themselves, within the staging memory, the same pieces at both ends.
+// transfers themselves, within the staging memory, the same pieces at both
+// ends.
 #include "plans/weights/move_rounds.hpp"
 
 #include "tests/support/plans/random_layout.hpp"
@@ -51,7 +52,8 @@ public:
 private:
   static std::vector<MovePiece> of_peer(std::vector<MovePiece> pieces,
                                         std::uint32_t peer) {
-    std::erase_if(pieces, [&](const auto& piece) { return piece.peer != peer; });
+    std::erase_if(pieces,
+                  [&](const auto& piece) { return piece.peer != peer; });
     return pieces;
   }
   /// Packs and unpacks whether or not that is needed.
@@ -91,9 +93,8 @@ TEST(MoveRoundsProperty, BringTheBytesOfTheTransfers_I1_I3) {
   for (int i = 0; i < 100; ++i) {
     const auto model = troupe::testing::toy_model(3, 7, i % 2 == 0);
     const RandomMove move(model, random);
-    const auto parts
-      = by_host(move_plan(move.source, move.target, move.cluster),
-                move.cluster);
+    const auto parts = by_host(
+      move_plan(move.source, move.target, move.cluster), move.cluster);
     const auto sources = planes_of(move.source, true);
     auto found = planes_of(move.target, false);
     for (const Transfer& transfer : parts.within)
@@ -117,11 +118,10 @@ TEST(MoveRounds, AreOfTheTransfersThatLeaveAHost) {
 }
 
 TEST(MoveRounds, SendContiguousBytesInOnePieceWithoutStaging) {
-  const std::vector<Transfer> plan{{{.source_offset = 64,
-                                     .target_offset = 128,
-                                     .bytes = 1 << 20},
-                                    Rank{0},
-                                    Rank{1}}};
+  const std::vector<Transfer> plan{
+    {{.source_offset = 64, .target_offset = 128, .bytes = 1 << 20},
+     Rank{0},
+     Rank{1}}};
   const RunRounds run(plan, 100);
   ASSERT_THAT(run.rounds(0), SizeIs(1));
   const auto& round = run.rounds(0)[0];
@@ -134,12 +134,10 @@ TEST(MoveRounds, SendContiguousBytesInOnePieceWithoutStaging) {
 }
 
 TEST(MoveRounds, PackRunsThatAreApartAtOneEndOnly) {
-  const std::vector<Transfer> plan{{{.bytes = 8,
-                                     .runs = 10,
-                                     .source_stride = 32,
-                                     .target_stride = 8},
-                                    Rank{0},
-                                    Rank{1}}};
+  const std::vector<Transfer> plan{
+    {{.bytes = 8, .runs = 10, .source_stride = 32, .target_stride = 8},
+     Rank{0},
+     Rank{1}}};
   const RunRounds run(plan, 40);
   EXPECT_THAT(run.rounds(0), SizeIs(2)) << "of five runs each";
   for (const MoveRound& round : run.rounds(0)) {
