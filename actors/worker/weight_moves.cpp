@@ -233,7 +233,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
 }
 
 MoveDone send_shard(Shard& shard, StepId step, const MoveOrder& order) {
-  const trace::Span span{shard.device->track(), trace::name("send"),
+  const trace::Span span{shard.device->track(), trace::name("move"),
                          step.value};
   MoveDone done;
   done.begin_ns = trace::now_ns();
