@@ -89,7 +89,8 @@ void Rollout::ask(Turn& turn) {
                                          + " is not of this generation");
   Sequence& s = talks_.sequences->at(found->second);
   if (turn.start == TurnStart::anything)
-    s.group = found->second; // shares its prompt with no other
+    // shares its prompt with no other; its index names its mates' group
+    s.group = talks_.sequences->size() + found->second;
   begin_turn(s, std::move(turn), vocab_size_);
   if (options_.stop_texts)
     s.watch.emplace(*options_.stop_texts);

@@ -54,6 +54,11 @@ public:
   bool draws() const {
     return backend_.draws();
   }
+  /// Returns whether the device captures passes; the same on all devices of a
+  /// model.
+  bool captures() const {
+    return capture_.recorder != nullptr;
+  }
   /// Waits for the tokens [N] that the last feed drew, equal on all tp ranks;
   /// valid until the next call.
   std::span<const DrawnToken> drawn();

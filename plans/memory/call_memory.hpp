@@ -1,7 +1,9 @@
 // Memory that one call takes on its devices besides the planes of its replica,
 // while it runs: passes through the stack (plans/memory/pass_memory), the KV
-// cache, packed copies of weights. All of it is freed when the call ends. Upper
-// bounds for the longest sequences that the settings allow.
+// cache, packed copies of weights. All of it is freed when the call ends, but
+// for what generates where nothing else needs the memory (`only_generates`,
+// plans/weights/residency). Upper bounds for the longest sequences that the
+// settings allow.
 #pragma once
 
 #include "config/base/defaults.hpp"

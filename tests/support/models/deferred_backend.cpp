@@ -75,7 +75,7 @@ std::int64_t late_most_position(std::span<const DecodeToken> tokens,
 
 /// Returns where a cache's numbers are.
 std::tuple<TypedPtr, std::int64_t, std::int64_t> late_place(KvCache& cache) {
-  return {cache.keys(0, 0, 0), cache.num_slots(), cache.capacity()};
+  return {cache.keys(0, 0, 0), cache.num_pages(), cache.capacity()};
 }
 
 template <class T>
