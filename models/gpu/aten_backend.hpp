@@ -24,13 +24,7 @@ public:
   }
   void enter() override;
   void wait() override;
-  /// Also on the CPU, so that it gets the calls of a GPU in their order.
-  bool is_asynchronous() const override {
-    return true;
-  }
   void write(const void* from, void* to, std::size_t size_bytes) override;
-  std::unique_ptr<PendingRead> read_later(const float* from,
-                                          std::int64_t count) override;
   DType storage(DType operands) const override {
     return operands == DType::bf16 ? options_.bf16_storage : DType::f32;
   }

@@ -21,8 +21,8 @@ constexpr std::int32_t drawn_in(std::int64_t row) {
 
 /// Returns the id of a token, which may be in the draw before; negative if that
 /// found none.
-constexpr std::int32_t id_of(const DecodeToken& token,
-                             const DrawnToken* drawn_N) {
+constexpr std::int32_t known_id(const DecodeToken& token,
+                                const DrawnToken* drawn_N) {
   return token.id >= 0 ? token.id : drawn_N[-1 - token.id].id;
 }
 

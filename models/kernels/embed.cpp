@@ -10,7 +10,7 @@ void embed(const Embedding& from, std::span<const DecodeToken> tokens,
   const float* places = from.positions.rows.floats();
   for (const DecodeToken& token : tokens) {
     const std::int64_t row
-      = id_of(token, from.drawn_N.data()) - from.first_token;
+      = known_id(token, from.drawn_N.data()) - from.first_token;
     if (row < 0 || row >= from.tokens.count)
       std::fill_n(to, from.width, 0.0F);
     else

@@ -34,7 +34,7 @@ struct EmbedTokens {
   TROUPE_KERNEL void operator()(Block<threads> block, Shared&) const {
     block.each([&](int lane) {
       const DecodeToken& token = rows_R[block.index];
-      const std::int64_t row = id_of(token, drawn_N) - first_token;
+      const std::int64_t row = known_id(token, drawn_N) - first_token;
       const bool known = row >= 0 && row < vocab;
       T* to = to_RH + block.index * width;
       for (std::int64_t j = lane; j < width; j += threads) {

@@ -35,18 +35,18 @@ using troupe::testing::Response;
 using troupe::testing::responses_of;
 using troupe::testing::SmallModel;
 
-DeferredBackend& late() {
+DeferredBackend& late_device() {
   return DeferredBackend::instance();
 }
 
 /// Returns the draw of rows 2 and 0.
-DrawnTokens two_drawn() {
+DrawnTokens two_drawn_tokens() {
   const std::vector<DrawnToken> drawn{{50, -0.5F}, {51, -1}, {52, -2}};
   return {{2, 0},
           std::make_unique<ArrivedNumbers>(std::as_bytes(std::span(drawn)))};
 }
 
-Sequence fed_sequence(std::int64_t tokens) {
+Sequence sequence_in_flight(std::int64_t tokens) {
   Sequence s;
   s.ids.resize(static_cast<std::size_t>(tokens), 1);
   s.fed = tokens;
@@ -55,9 +55,9 @@ Sequence fed_sequence(std::int64_t tokens) {
 }
 
 TEST(StepInFlight, NamesTokensUntilTheyAreThere) {
-  Sequence first = fed_sequence(2);
-  Sequence second = fed_sequence(3);
-  StepInFlight step({&first, &second}, two_drawn());
+  Sequence first = sequence_in_flight(2);
+  Sequence second = sequence_in_flight(3);
+  StepInFlight step({&first, &second}, two_drawn_tokens());
   step.name_tokens();
   EXPECT_THAT(first.ids, ElementsAre(1, 1, drawn_in(2)));
   EXPECT_THAT(second.ids, ElementsAre(1, 1, 1, drawn_in(0)));
@@ -70,9 +70,9 @@ TEST(StepInFlight, NamesTokensUntilTheyAreThere) {
 }
 
 TEST(StepInFlight, DropsTheTokenOfASequenceThatHasEnded) {
-  Sequence ended = fed_sequence(3);
-  Sequence runs = fed_sequence(3);
-  StepInFlight step({&ended, &runs}, two_drawn());
+  Sequence ended = sequence_in_flight(3);
+  Sequence runs = sequence_in_flight(3);
+  StepInFlight step({&ended, &runs}, two_drawn_tokens());
   ended.stopped = true;
   EXPECT_EQ(step.drop_ended(), 1U);
   EXPECT_EQ(ended.fed, 2) << "as if its end token had not been fed";
@@ -85,7 +85,7 @@ TEST(StepInFlight, DropsTheTokenOfASequenceThatHasEnded) {
 }
 
 /// Prompts with up to 40 tokens, each of several samples.
-std::vector<Ids> shared_prompts(std::size_t samples) {
+std::vector<Ids> prompts_of_samples(std::size_t samples) {
   std::vector<Ids> prompts;
   for (const std::int32_t length : {3, 1, 17, 40, 16}) {
     Ids prompt(static_cast<std::size_t>(length));
@@ -104,20 +104,20 @@ GenerateOptions ending_options() {
   return options;
 }
 
-struct Generated {
+struct AheadRun {
   std::vector<Response> responses;
   std::vector<std::size_t> order; ///< of two batches
   std::uint64_t fed_tokens = 0;
 };
 
-Generated generate(Backend& backend, const GenerateOptions& options,
-                   std::size_t samples = 3) {
+AheadRun run_two_batches(Backend& backend, const GenerateOptions& options,
+                         std::size_t samples = 3) {
   const SmallModel model;
   Generator generator(model.shape, model.weights, {}, backend);
-  const auto prompts = shared_prompts(samples);
+  const auto prompts = prompts_of_samples(samples);
   const std::vector<net::Rows> batches{prompt_rows(prompts),
                                        prompt_rows(prompts, 100)};
-  Generated all;
+  AheadRun all;
   std::map<std::size_t, net::Rows> rows;
   generator.run_batches(batches, options, at_step(5),
                         {.on_batch = [&](std::size_t i, net::Rows got) {
@@ -130,21 +130,21 @@ Generated generate(Backend& backend, const GenerateOptions& options,
   return all;
 }
 
-std::size_t ended_early(const Generated& generated) {
+std::size_t early_ends(const AheadRun& run) {
   return static_cast<std::size_t>(
-    std::ranges::count(generated.responses, false, &Response::truncated));
+    std::ranges::count(run.responses, false, &Response::truncated));
 }
 
-void expect_equal(const Generated& got, const Generated& want) {
+void expect_equal_runs(const AheadRun& got, const AheadRun& want) {
   EXPECT_EQ(got.responses, want.responses);
   EXPECT_EQ(got.order, want.order);
   EXPECT_EQ(got.fed_tokens, want.fed_tokens) << "tokens too many do not count";
 }
 
 TEST(StepsInFlight, HaveTheResponsesOfAHostThatReadsFirst_I2) {
-  const auto want = generate(host_backend(), ending_options());
-  EXPECT_GT(ended_early(want), 10U);
-  EXPECT_LT(ended_early(want), want.responses.size());
+  const auto want = run_two_batches(host_backend(), ending_options());
+  EXPECT_GT(early_ends(want), 10U);
+  EXPECT_LT(early_ends(want), want.responses.size());
   for (const std::int64_t sequences : {1, 2, 7, 64})
     for (const std::int64_t batch_tokens : {1, 5, 2048}) {
       auto options = ending_options();
@@ -152,7 +152,7 @@ TEST(StepsInFlight, HaveTheResponsesOfAHostThatReadsFirst_I2) {
       options.max_batch_tokens = batch_tokens;
       SCOPED_TRACE(std::to_string(sequences) + " sequences, "
                    + std::to_string(batch_tokens) + " tokens of a pass");
-      expect_equal(generate(late(), options), want);
+      expect_equal_runs(run_two_batches(late_device(), options), want);
     }
 }
 
@@ -162,21 +162,21 @@ TEST(StepsInFlight, EndAtLimitsWithoutATokenTooMany_I2) {
     options.stop_ids.clear();
     options.max_new_tokens = new_tokens;
     SCOPED_TRACE(new_tokens);
-    const auto want = generate(host_backend(), options);
-    expect_equal(generate(late(), options), want);
+    const auto want = run_two_batches(host_backend(), options);
+    expect_equal_runs(run_two_batches(late_device(), options), want);
   }
 }
 
 /// Returns the passes of one response of so many tokens.
 int passes_of(std::int64_t new_tokens, std::vector<std::int32_t> stop_ids) {
   const SmallModel model;
-  Generator generator(model.shape, model.weights, {}, late());
+  Generator generator(model.shape, model.weights, {}, late_device());
   GenerateOptions options;
   options.max_new_tokens = new_tokens;
   options.stop_ids = std::move(stop_ids);
-  const int before = late().drawn();
+  const int before = late_device().drawn();
   generator.run(prompt_rows(std::vector<Ids>{{4, 5}}), options, at_step(5));
-  return late().drawn() - before;
+  return late_device().drawn() - before;
 }
 
 TEST(StepsInFlight, AStopCostsOnePassAndALimitNone) {
@@ -189,9 +189,9 @@ TEST(StepsInFlight, AStopCostsOnePassAndALimitNone) {
 
 /// Returns how often the device ran out of work in a generation.
 int idle_times(const GenerateOptions& options) {
-  const int before = late().emptied();
-  generate(late(), options);
-  return late().emptied() - before;
+  const int before = late_device().emptied();
+  run_two_batches(late_device(), options);
+  return late_device().emptied() - before;
 }
 
 TEST(StepsInFlight, KeepTheDeviceBusyUntilAllHaveEnded) {
@@ -211,10 +211,10 @@ TEST(StepsInFlight, AreDoneWhenACallReturns) {
   options.max_sequences = 2;
   for (std::int64_t new_tokens = 1; new_tokens < 12; ++new_tokens) {
     options.max_new_tokens = new_tokens;
-    generate(late(), options, 1);
-    const int before = late().emptied();
-    late().wait();
-    EXPECT_EQ(late().emptied(), before) << "nothing was left to run";
+    run_two_batches(late_device(), options, 1);
+    const int before = late_device().emptied();
+    late_device().wait();
+    EXPECT_EQ(late_device().emptied(), before) << "nothing was left to run";
   }
 }
 
@@ -224,15 +224,15 @@ TEST(StepsInFlight, AreOfTheWeightsOfTheirCall) {
     Generator generator(model.shape, model.weights, {}, backend);
     std::vector<std::vector<Response>> all;
     for (int run = 0; run < 3; ++run) {
-      all.push_back(responses_of(generator.run(prompt_rows(shared_prompts(2)),
-                                               ending_options(), at_step(5))));
+      all.push_back(responses_of(generator.run(
+        prompt_rows(prompts_of_samples(2)), ending_options(), at_step(5))));
       for (float& x : model.parameters->plane(Plane::weight))
         x *= -0.9F;
       generator.weights_changed();
     }
     return all;
   };
-  EXPECT_EQ(runs(late()), runs(host_backend()));
+  EXPECT_EQ(runs(late_device()), runs(host_backend()));
 }
 
 /// Returns a device with pages of 16 tokens, with captured passes or without.
@@ -248,7 +248,7 @@ TEST(StepsInFlight, HaveTheSameResponsesIfPagesRunOut_I2) {
   options.stop_ids = {5};
   const SmallModel model;
   for (const std::size_t samples : {1U, 3U}) {
-    const auto want = generate(host_backend(), options, samples);
+    const auto want = run_two_batches(host_backend(), options, samples);
     for (const bool captured : {false, true})
       for (const std::uint64_t pages : {4, 5, 9, 30}) {
         AtenBackend backend(at::kCPU, pages_of_16(captured));
@@ -257,7 +257,7 @@ TEST(StepsInFlight, HaveTheSameResponsesIfPagesRunOut_I2) {
           = KvCache(model.shape).slot_bytes(16) * (pages + 1);
         SCOPED_TRACE(std::to_string(samples) + " samples, "
                      + std::to_string(pages) + " pages");
-        const auto got = generate(backend, crowded, samples);
+        const auto got = run_two_batches(backend, crowded, samples);
         expect_near_responses(got.responses, want.responses);
         EXPECT_GE(got.fed_tokens, want.fed_tokens);
       }
@@ -279,8 +279,8 @@ TEST(StepsInFlight, OfConversationsFeedEachTokenOnce_I2) {
                        &leader.queue());
     return std::pair(leader.talks(), generator.fed_tokens());
   };
-  EXPECT_EQ(talk(late(), 64), talk(host_backend(), 64));
-  EXPECT_EQ(talk(late(), 2).first, talk(host_backend(), 2).first);
+  EXPECT_EQ(talk(late_device(), 64), talk(host_backend(), 64));
+  EXPECT_EQ(talk(late_device(), 2).first, talk(host_backend(), 2).first);
 }
 
 } // namespace
