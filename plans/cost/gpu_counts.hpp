@@ -29,7 +29,7 @@ struct GpuStepCounts {
 
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
-  .decode_rest = {4, 1.02, 1},
+  .decode_rest = {4, 1.02, 0},
   .score_layer = {12, 1.05, 0},
   .score_rest = {6, 1.44, 1},
   .train_layer = {37, 1.26, 0},

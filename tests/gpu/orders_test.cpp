@@ -181,6 +181,10 @@ TEST_F(Orders, OfStreamsDoNotChangeGeneration_I8) {
   ParallelReplica generating = replica("d1");
   expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
 }
+TEST_F(Orders, OfStreamsDoNotChangeGenerationByTensorPeers_I8) {
+  ParallelReplica generating = replica("t2");
+  expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
+}
 TEST_F(Orders, OfStreamsDoNotChangeGenerationByStages_I8) {
   ParallelReplica generating = replica("p2");
   expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });

@@ -187,11 +187,14 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
     names.push_back({{1, 2}, 3, 4});
   }
   const RunContext context;
-  const auto step = [&] {
-    for (DecodeToken& token : row)
-      ++token.id;
+  DrawnTokens before;
+  const auto step = [&] { // as models/generate/step_in_flight.hpp
     decoder.feed(row, cache, context, {rows, names, {}});
-    decoder.drawn();
+    DrawnTokens drawn = decoder.drawn();
+    before.wait();
+    before = std::move(drawn);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      row[i].id = before.id_in_next_pass(i);
   };
   step(); // makes room
   const AtenCounter counter;
