@@ -71,12 +71,16 @@ void finish(MoveSelf self, const std::shared_ptr<RunningMove>& running,
 
 void move_targets(MoveSelf self, const std::shared_ptr<RunningMove>& running) {
   const MoveSetup& setup = self->state.setup;
-  const MoveOrder order{running->task.task, setup.source,
+  const MoveOrder order{running->task.task, setup.source, setup.target,
                         running->task.version};
+  auto devices = setup.targets;
+  devices.insert(devices.end(), setup.senders.begin(), setup.senders.end());
   ask_local_meshes<MoveDone>(
-    self, setup.targets, move_atom::value, running->context,
-    MeshOrder<MoveOrder>{{order}}, names_of(setup, running->context, "receive"),
-    [self, running](const std::vector<MoveDone>& done) {
+    self, devices, move_atom::value, running->context,
+    MeshOrder<MoveOrder>{{order}, setup.order_of},
+    names_of(setup, running->context, "receive"),
+    [self, running](std::vector<MoveDone> done) {
+      done.resize(self->state.setup.target_strategy.num_devices());
       finish(self, running, done);
     },
     [running](Failure failure) { running->reply.fail(failure); });

@@ -103,13 +103,16 @@ struct PublishDone {
 };
 TROUPE_INSPECT(PublishDone, x.checksum)
 
-/// Overwrites this shard's weights with version `version` of another replica.
+/// Overwrites the weights of the target's shards with version `version` of the
+/// source. A shard of the source sends its part to other hosts; if the two are
+/// one, the target is its server.
 struct MoveOrder {
   std::uint32_t task = 0;
   ReplicaId source;
+  ReplicaId target;
   Version version;
 };
-TROUPE_INSPECT(MoveOrder, x.task, x.source, x.version)
+TROUPE_INSPECT(MoveOrder, x.task, x.source, x.target, x.version)
 
 struct MoveDone {
   std::uint64_t bytes = 0;      ///< between devices

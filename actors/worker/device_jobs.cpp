@@ -6,6 +6,7 @@
 #include "actors/worker/ptx_rows.hpp"
 #include "actors/worker/shard_groups.hpp"
 #include "actors/worker/shard_residency.hpp"
+#include "actors/worker/shard_server.hpp"
 #include "actors/worker/shard_snapshot.hpp"
 #include "actors/worker/weight_moves.hpp"
 #include "actors/worker_base/call_options.hpp"
@@ -14,8 +15,11 @@
 #include "models/gpu/gpu.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/parallel/parameters.hpp"
+#include "plans/weights/residency.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace troupe::actors {
 
@@ -85,6 +89,18 @@ models::Engine::Spec shard_spec(const Shard& shard, const LoadOrder& order,
   return spec;
 }
 
+/// Returns whether the engine may leave in the device's memory what generation
+/// allocates. Servers have their own, and are checked by passes of the engine.
+bool keeps_generator(const Shard& shard) {
+  const RunDescription& run = shard.worker->run;
+  const auto serves = [&](const std::string& call) {
+    return is_served(shard, run.workflow.call(call));
+  };
+  return plans::only_generates(run.workflow, run.plan, run.replicas,
+                               shard.replica)
+         && std::ranges::none_of(shard.replica.calls, serves);
+}
+
 } // namespace
 
 LoadDone load_shard(Shard& shard, const LoadOrder& order) {
@@ -96,6 +112,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   spec.publishes = shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
+  spec.keeps_generator = keeps_generator(shard);
   if (spec.trainable)
     spec.losses = worker.user->losses().find(
       worker, shard.rank, shard.replica.role, shard.device->stop_flag());

@@ -137,13 +137,26 @@ caf::result<MoveDone> update(ShardSelf self, const Context& context,
     });
 }
 
+/// Sends its part of the version that the shard has to the target's shards.
+caf::result<MoveDone> send(ShardSelf self, const Context& context,
+                           const MoveOrder& order) {
+  if (const auto failure = refuse(self->state, context, order.version))
+    return to_error(*failure);
+  auto shard = self->state.shard;
+  return on_device<MoveDone>(
+    self, context, fmt::format("sending of step {}", step_number(context.step)),
+    [=, step = context.step] { return send_shard(*shard, step, order); });
+}
+
 /// Runs a move. A target has no version until all its bytes have arrived
 ///. An EMA role is updated from its version before.
 caf::result<MoveDone> move(ShardSelf self, const Context& context,
                            const MoveOrder& order) {
   auto shard = self->state.shard;
-  if (order.source == shard->replica.id)
+  if (order.source == order.target)
     return update(self, context, order);
+  if (order.source == shard->replica.id)
+    return send(self, context, order);
   const auto& ema = shard->worker->run.workflow.role(shard->replica.role).ema;
   if (ema)
     if (const auto failure = refuse(self->state, context,

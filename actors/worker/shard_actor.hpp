@@ -19,9 +19,21 @@ struct ShardSetup {
   Rank rank;
 };
 
+// Defined in move_exchange.hpp.
+class MoveExchange;
+
+/// The replicas of a move.
+struct MoveEnds {
+  ReplicaId source;
+  ReplicaId target;
+  auto operator<=>(const MoveEnds&) const = default;
+};
+
 /// Moves to one device, each compiled once.
 struct CompiledMoves {
   std::map<ReplicaId, models::WeightMove> weights; ///< by source replica
+  /// Parts between hosts, of moves from and to it; null: they have none.
+  std::map<MoveEnds, std::shared_ptr<MoveExchange>> exchanges;
   /// Those that gather a plane of the whole model.
   std::map<models::Plane, models::WeightMove> whole;
 };

@@ -1,12 +1,16 @@
 #include "actors/worker/weight_moves.hpp"
 
 #include "actors/worker/device_jobs.hpp"
+#include "actors/worker/move_exchange.hpp"
 #include "actors/worker/shard_residency.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/kernels/ema_update.hpp"
 #include "models/parallel/parameters.hpp"
+#include "net/collectives/group_control.hpp"
 #include "plans/weights/move_plan.hpp"
+#include "plans/weights/move_rounds.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace troupe::actors {
@@ -43,13 +47,12 @@ models::PlaneSource find_plane(WorkerContext& worker, ReplicaId replica,
   return source;
 }
 
-/// Compiles this device's part of a move of a plane of `source`.
-models::WeightMove compile_move(Shard& shard, const plans::Layout& source,
-                                const plans::Layout& target, ReplicaId replica,
-                                models::Plane plane) {
+/// Compiles the transfers of a plane of `replica` to this device.
+models::WeightMove compile_move(Shard& shard,
+                                std::span<const plans::Transfer> plan,
+                                ReplicaId replica, models::Plane plane) {
   WorkerContext& worker = *shard.worker;
-  const auto all = plans::move_plan(source, target, worker.run.plan.cluster);
-  return {plans::transfers_to(all, shard.rank),
+  return {plans::transfers_to(plan, shard.rank),
           [&](Rank from) {
             return find_plane(worker, replica, from, plane,
                               shard.engine->parameters().memory());
@@ -65,19 +68,52 @@ plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
                             DType::f32, kind);
 }
 
-/// Returns the move from `source`, compiled at the first use.
-models::WeightMove& move_from(Shard& shard, ReplicaId source) {
-  auto found = shard.moves.weights.find(source);
-  if (found == shard.moves.weights.end())
+std::vector<plans::Transfer> plan_of(const Shard& shard, const MoveEnds& ends) {
+  const auto& run = shard.worker->run;
+  return plans::move_plan(layout_of(shard, run.replicas[ends.source]),
+                          layout_of(shard, run.replicas[ends.target]),
+                          run.plan.cluster);
+}
+
+/// Joins what this device exchanges with others in a move; null: nothing, or
+/// not all of them can.
+std::shared_ptr<MoveExchange> join_exchange(Shard& shard,
+                                            const MoveEnds& ends) {
+  if (!may_exchange(shard, ends))
+    return nullptr;
+  const auto between
+    = plans::by_host(plan_of(shard, ends), shard.worker->run.plan.cluster)
+        .between;
+  const auto members = plans::ends_of(between);
+  if (members.size() > net::kMaxHostMembers
+      || !std::ranges::binary_search(members, shard.rank))
+    return nullptr;
+  auto joined = std::make_shared<MoveExchange>(shard, ends, between);
+  return joined->agree() ? joined : nullptr;
+}
+
+/// Returns the exchange of a move, joined in its first run.
+MoveExchange* exchange_of(Shard& shard, const MoveEnds& ends) {
+  auto found = shard.moves.exchanges.find(ends);
+  if (found == shard.moves.exchanges.end())
     found
-      = shard.moves.weights
-          .emplace(
-            source,
-            compile_move(
-              shard, layout_of(shard, shard.worker->run.replicas[source]),
-              layout_of(shard, shard.replica), source, models::Plane::weight))
-          .first;
-  return found->second;
+      = shard.moves.exchanges.emplace(ends, join_exchange(shard, ends)).first;
+  return found->second.get();
+}
+
+/// Returns the move from `source`, compiled at the first use: what is not
+/// exchanged.
+models::WeightMove& move_from(Shard& shard, ReplicaId source,
+                              bool is_exchanged) {
+  auto found = shard.moves.weights.find(source);
+  if (found != shard.moves.weights.end())
+    return found->second;
+  auto plan = plan_of(shard, {source, shard.replica.id});
+  if (is_exchanged)
+    plan = plans::by_host(plan, shard.worker->run.plan.cluster).within;
+  return shard.moves.weights
+    .emplace(source, compile_move(shard, plan, source, models::Plane::weight))
+    .first->second;
 }
 
 /// Returns the move from the replica's layout to whole tensors here.
@@ -87,10 +123,13 @@ models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
     const plans::Replica here{.devices = {shard.rank}};
     const auto kind = models::layout_kind(plane);
     found = shard.moves.whole
-              .emplace(
-                plane,
-                compile_move(shard, layout_of(shard, shard.replica, kind),
-                             layout_of(shard, here), shard.replica.id, plane))
+              .emplace(plane,
+                       compile_move(
+                         shard,
+                         plans::move_plan(layout_of(shard, shard.replica, kind),
+                                          layout_of(shard, here),
+                                          shard.worker->run.plan.cluster),
+                         shard.replica.id, plane))
               .first;
   }
   return found->second;
@@ -126,12 +165,16 @@ std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
   return shard.engine->checksum_of(std::as_bytes(std::span(incoming)));
 }
 
-/// Overwrites the weights where they are, in the memory of the device.
-void overwrite_weights(Shard& shard, models::WeightMove& move) {
+/// Overwrites the weights where they are, in the memory of the device. What
+/// comes from other hosts is first: its senders wait.
+void overwrite_weights(Shard& shard, StepId step, MoveExchange* exchange,
+                       models::WeightMove& move) {
   auto& parameters = shard.engine->parameters();
   const auto target
     = std::as_writable_bytes(parameters.plane(models::Plane::weight));
   const auto& cluster = shard.worker->run.settings.cluster;
+  if (exchange != nullptr)
+    exchange->run(step, target);
   if (const auto* device = parameters.memory())
     move.run(*device, target, cluster.move_staging_bytes());
   else
@@ -165,22 +208,38 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   MoveDone done;
   done.begin_ns = trace::now_ns();
   shard.device->memory().begin_peak();
-  auto& move = move_from(shard, order.source);
+  auto* exchange = exchange_of(shard, {order.source, order.target});
+  auto& move = move_from(shard, order.source, exchange != nullptr);
   const auto& ema = shard.worker->run.workflow.role(shard.replica.role).ema;
   if (ema) {
     done.checksum = ema_update(shard, move, *ema);
   } else {
     shard.engine->expect_weights();
-    overwrite_weights(shard, move);
+    overwrite_weights(shard, step, exchange, move);
   }
   done.bytes = move.moved_bytes();
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);
+  if (exchange != nullptr) {
+    done.bytes += exchange->received_bytes();
+    done.wire_bytes += exchange->received_bytes();
+  }
   shard.engine->weights_changed();
   done.busy_ns = trace::now_ns() - done.begin_ns;
   done.peaks = peaks_of(shard);
   count_planes(shard);
   if (shard.worker->run.settings.run.check_moves && !ema)
     done.checksum = shard.engine->checksum();
+  return done;
+}
+
+MoveDone send_shard(Shard& shard, StepId step, const MoveOrder& order) {
+  const trace::Span span{shard.device->track(), trace::name("move"),
+                         step.value};
+  MoveDone done;
+  done.begin_ns = trace::now_ns();
+  if (auto* exchange = exchange_of(shard, {order.source, order.target}))
+    exchange->run(step, {});
+  done.busy_ns = trace::now_ns() - done.begin_ns;
   return done;
 }
 

@@ -146,7 +146,8 @@ void add_cluster(FieldTable& table) {
     .secret();
   add("move_staging_mib", &C::move_staging_mib,
       "Largest buffer, in MiB per device, for weights from another host "
-      "that await their EMA update; all other weights are received in place.")
+      "that await their EMA update, and on a GPU for what is not contiguous; "
+      "all other weights are received in place.")
     .at_least(1);
 }
 

@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "config/model/model_shape.hpp"
+#include "models/engine/engine_generator.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/sync/gradient_sync.hpp"
 #include "models/sync/zero3_flow.hpp"

@@ -4,7 +4,7 @@
 // mesh axes are passed in the RunContext. Not thread-safe: only its device
 // thread calls it. Results depend on the rows, the weights and the thread count
 // alone (I8). When a call returns, the device has no work left from it and
-// keeps planes only.
+// keeps planes only, and what Spec::keeps_generator says.
 #pragma once
 
 #include "config/base/dtype.hpp"
@@ -34,6 +34,7 @@ struct Rows;
 namespace troupe::models {
 
 class Backend;
+class EngineGenerator;
 struct FrozenWeights;
 struct GenerateEvents;
 struct GenerateOptions;
@@ -91,6 +92,7 @@ public:
     const Losses* losses = nullptr; ///< null: losses()
     Backend* backend = nullptr;     ///< null: the host
     bool publishes = true;          ///< other devices read its planes
+    bool keeps_generator = false;   ///< what generation allocates stays
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError (a
@@ -192,6 +194,7 @@ public:
 
 private:
   std::unique_ptr<Impl> impl_;
+  std::unique_ptr<EngineGenerator> generator_; ///< null: none is kept
 };
 
 } // namespace troupe::models

@@ -1,41 +1,55 @@
-// Engine's entry points to generation. Packed weights and caches are freed when
-// the call ends, to leave the device memory to training or scoring.
+// Engine's entry points to generation.
 #include "models/engine/conversation.hpp"
+#include "models/engine/engine_generator.hpp"
 #include "models/engine/engine_impl.hpp"
-#include "models/generate/generator.hpp"
-#include "models/sync/gathered_weights.hpp"
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace troupe::models {
 
 namespace {
 
-/// Generates the responses of one call.
+/// A call's generator: that of the calls before it, if the engine kept one with
+/// these limits.
 class Answering {
 public:
-  Answering(Engine::Impl& engine, const RunContext& context)
-    : gathered_(gathered(engine, context)),
-      generator_(engine.shape,
-                 gathered_ ? gathered_->weights() : engine.weights,
-                 GeneratorLimits{}, engine.backend) {}
+  /// Takes `kept`, or makes a new one.
+  Answering(Engine::Impl& engine, std::unique_ptr<EngineGenerator>& kept,
+            const GenerateOptions& options, const RunContext& context)
+    : keeps_(engine.spec.keeps_generator),
+      kept_(kept),
+      options_(engine.resolved_options(options)),
+      generator_(std::move(kept)) {
+    engine.backend.enter();
+    engine.refresh_rounded();
+    if (generator_ && !generator_->fits(options_))
+      generator_.reset();
+    if (!generator_)
+      generator_ = std::make_unique<EngineGenerator>(engine, options_);
+    generator_->take_weights(context.groups);
+  }
 
   Generator& generator() {
-    return generator_;
+    return generator_->generator();
+  }
+  const GenerateOptions& options() const {
+    return options_;
+  }
+  /// Keeps the generator for the next call, if it may stay. That of a call that
+  /// failed does not.
+  void has_ended() {
+    if (keeps_)
+      kept_ = std::move(generator_);
   }
 
 private:
-  static std::unique_ptr<const GatheredWeights>
-  gathered(Engine::Impl& engine, const RunContext& context) {
-    engine.backend.enter();
-    engine.refresh_rounded();
-    if (!plans::cuts_weights(engine.spec.strategy))
-      return nullptr;
-    return std::make_unique<const GatheredWeights>(
-      engine.part, engine.parameters, engine.spec.dtype, context.groups,
-      engine.backend);
-  }
-
-  std::unique_ptr<const GatheredWeights> gathered_; ///< with z3 only
-  Generator generator_;
+  const bool keeps_;
+  std::unique_ptr<EngineGenerator>& kept_;
+  const GenerateOptions options_;
+  std::unique_ptr<EngineGenerator> generator_;
 };
 
 } // namespace
@@ -51,17 +65,18 @@ Engine::Impl::resolved_options(const GenerateOptions& options) const {
 net::Rows Engine::generate(const net::Rows& prompts,
                            const GenerateOptions& options,
                            RunContext& context) {
-  return Answering(*impl_, context)
-    .generator()
-    .run(prompts, impl_->resolved_options(options), context);
+  Answering call(*impl_, generator_, options, context);
+  auto rows = call.generator().run(prompts, call.options(), context);
+  call.has_ended();
+  return rows;
 }
 
 void Engine::generate(std::span<const ResponseBatch> batches,
                       const GenerateOptions& options, RunContext& context,
                       const GenerateEvents& events) {
-  Answering(*impl_, context)
-    .generator()
-    .run_batches(batches, impl_->resolved_options(options), context, events);
+  Answering call(*impl_, generator_, options, context);
+  call.generator().run_batches(batches, call.options(), context, events);
+  call.has_ended();
 }
 
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
@@ -72,20 +87,18 @@ void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
 
 void converse(std::span<const SpeakingEngine> speakers,
               const net::Rows& prompts, TurnQueue* turns) {
-  std::vector<std::unique_ptr<Answering>> answering;
-  std::vector<GenerateOptions> options;
-  for (const auto& one : speakers) {
-    auto& impl = *one.engine.impl_;
-    answering.push_back(std::make_unique<Answering>(impl, one.context));
-    options.push_back(impl.resolved_options(one.options));
-  }
-  if (prompts.samples.empty())
-    return;
+  std::deque<Answering> calls;
+  for (const auto& one : speakers)
+    calls.emplace_back(*one.engine.impl_, one.engine.generator_, one.options,
+                       one.context);
   std::vector<Speaker> generators;
   for (std::size_t i = 0; i < speakers.size(); ++i)
     generators.push_back(
-      {answering[i]->generator(), options[i], speakers[i].context});
-  converse(prompts, generators, turns);
+      {calls[i].generator(), calls[i].options(), speakers[i].context});
+  if (!prompts.samples.empty())
+    converse(prompts, generators, turns);
+  for (Answering& call : calls)
+    call.has_ended();
 }
 
 void Engine::weights_changed() {

@@ -5,7 +5,6 @@
 #include "models/engine/frozen_weights.hpp"
 #include "models/engine/optimizer.hpp"
 #include "models/engine/plane_file.hpp"
-#include "models/generate/generator.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/sync/replica_sync.hpp"

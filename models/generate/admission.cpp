@@ -90,6 +90,14 @@ std::int64_t Admission::pages_wanted(const KvCache& cache,
   return std::max<std::int64_t>(0, pages - held - shared);
 }
 
+bool Admission::has_pages(const KvCache& cache) const {
+  std::int64_t missing = 0;
+  for (const Sequence* s : active)
+    if (!s->finished() && !waits_for_prefix(*s))
+      missing += cache.pages().missing_pages(s->slot, s->fed, s->size());
+  return missing <= cache.pages().free_pages(pool);
+}
+
 bool Admission::waits_for_prefix(const Sequence& s) const {
   if (s.fed > 0 || s.num_prompt == 1)
     return false;
@@ -120,7 +128,7 @@ void Admission::share_prefix(KvCache& cache, Sequence& s) const {
 void Admission::give_pages(KvCache& cache) {
   for (std::size_t i = 0; i < active.size(); ++i) {
     Sequence& s = *active[i];
-    if (waits_for_prefix(s))
+    if (s.finished() || waits_for_prefix(s)) // a last token is not fed
       continue;
     while (s.slot >= 0 && !cache.make_room(s.slot, s.fed, s.size()))
       preempt(cache);

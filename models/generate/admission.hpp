@@ -30,6 +30,8 @@ struct Admission {
   /// not hold back have room for all their tokens. Those of a prompt that is in
   /// the cache share it.
   void admit(KvCache& cache, const OnEnded& on_ended);
+  /// Returns true if `admit` preempts none of the active sequences.
+  bool has_pages(const KvCache& cache) const;
   /// Returns true if an earlier active sequence is about to prefill the same
   /// prompt.
   bool waits_for_prefix(const Sequence& s) const;

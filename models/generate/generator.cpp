@@ -16,13 +16,25 @@ using internal::FirstTurn;
 using internal::Rollout;
 using internal::Sequence;
 
+/// Returns the numbers of all members of a group.
+std::vector<std::int64_t> all_of(net::Collectives* group, std::int64_t mine) {
+  std::vector<std::int64_t> all(group != nullptr ? group->size() : 1, mine);
+  if (group != nullptr)
+    group->all_gather(&mine, all.data(), 1, DType::i64, "cache pages");
+  return all;
+}
+
 /// Returns the smallest number of all stages: those with fewer layers have room
 /// for more pages.
 std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
-  std::vector<std::int64_t> all(groups.stages(), mine);
-  if (groups.pp != nullptr)
-    groups.pp->all_gather(&mine, all.data(), 1, DType::i64, "cache pages");
-  return *std::ranges::min_element(all);
+  return std::ranges::min(all_of(groups.pp.get(), mine));
+}
+
+/// Returns the largest number of all devices of a copy of the model, which
+/// remember different calls where one of them failed.
+std::int64_t most_of_devices(std::int64_t mine, const Groups& groups) {
+  mine = std::ranges::max(all_of(groups.tp.get(), mine));
+  return std::ranges::max(all_of(groups.pp.get(), mine));
 }
 
 /// Reports each batch once all its sequences have finished.
@@ -123,6 +135,13 @@ struct Generator::Impl {
         const GenerateOptions& options, const RunContext& context,
         internal::FirstTurn first, internal::OnEnded on_ended);
 
+  /// Returns the most tokens of a sequence that has not ended; where passes are
+  /// captured, of any run so far if one of that length fits: graphs are of a
+  /// cache whose pages are where they were.
+  std::int64_t longest(const std::vector<Sequence>& sequences,
+                       const GenerateOptions& options,
+                       const Groups& groups) const;
+
   const ModelShape& shape;
   GeneratorLimits limits;
   Decoder decoder;
@@ -135,10 +154,7 @@ void Generator::Impl::make_room(const std::vector<Sequence>& sequences,
                                 std::size_t wanted,
                                 const GenerateOptions& options,
                                 const Groups& groups) {
-  std::int64_t tokens = 1;
-  for (const Sequence& s : sequences)
-    if (!s.finished())
-      tokens = std::max(tokens, s.limits.all);
+  const std::int64_t tokens = longest(sequences, options, groups);
   const std::int64_t fitting
     = least_of_stages(cache.pages_in(cache_limit(options), tokens), groups);
   if (fitting == 0)
@@ -151,8 +167,27 @@ void Generator::Impl::make_room(const std::vector<Sequence>& sequences,
   const std::int64_t at_once
     = std::min(static_cast<std::int64_t>(wanted),
                std::max<std::int64_t>(1, options.max_sequences));
-  cache.reset(cache_room(at_once, groups.stages(), fitting, tokens,
-                         cache.page_tokens_for(tokens)));
+  CacheRoom room = cache_room(at_once, groups.stages(), fitting, tokens,
+                              cache.page_tokens_for(tokens));
+  if (decoder.captures()) // as many pages as before, for the same reason
+    room.pages = std::clamp(most_of_devices(cache.room().pages, groups),
+                            room.pages, fitting);
+  cache.reset(room);
+}
+
+std::int64_t Generator::Impl::longest(const std::vector<Sequence>& sequences,
+                                      const GenerateOptions& options,
+                                      const Groups& groups) const {
+  std::int64_t tokens = 1;
+  for (const Sequence& s : sequences)
+    if (!s.finished())
+      tokens = std::max(tokens, s.limits.all);
+  if (!decoder.captures())
+    return tokens;
+  const std::int64_t before = most_of_devices(cache.room().tokens, groups);
+  const std::int64_t most = std::max(tokens, before);
+  const std::int64_t fitting = cache.pages_in(cache_limit(options), most);
+  return least_of_stages(fitting, groups) > 0 ? most : tokens;
 }
 
 Generator::Generator(const ModelShape& shape, const Weights& weights,

@@ -15,6 +15,13 @@ constexpr std::int64_t generator_parallel_logits = 1 << 15;
 /// of another generator, so that it meets no other offset).
 constexpr std::uint64_t draw_stride = 0xBF58476D1CE4E5B9;
 
+/// Throws if a device found no token to draw.
+void check_drawn(std::span<const DrawnToken> drawn) {
+  if (std::ranges::any_of(drawn,
+                          [](const DrawnToken& token) { return token.id < 0; }))
+    logits_are_not_finite();
+}
+
 void take_tokens(Lane& lane, Sequence& s, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i, ++s.fed)
     lane.tokens.push_back({s.ids[static_cast<std::size_t>(s.fed)], s.slot,
@@ -39,6 +46,8 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
                "masks have at most top_k ids");
   if (decoder.draws())
     draws_.on_device = device_filters(options, vocab_size);
+  draws_.ahead
+    = draws_.on_device && decoder.runs_ahead() && context.groups.stages() == 1;
   for (int i = 0; !draws_.on_device && i < std::max(1, compute_threads()); ++i)
     draws_.on_host.emplace_back(options, vocab_size);
 }
@@ -62,6 +71,8 @@ void Rollout::round(PhaseSpans& spans) {
       learn(lane, on_ended);
     if (!lane.finished())
       pass(lane, spans, on_ended);
+    if (lane.finished()) // devices are idle when calls return
+      lane.flight.finish();
   }
 }
 
@@ -89,7 +100,8 @@ void Rollout::ask(Turn& turn) {
                                          + " is not of this generation");
   Sequence& s = talks_.sequences->at(found->second);
   if (turn.start == TurnStart::anything)
-    s.group = found->second; // shares its prompt with no other
+    // shares its prompt with no other; its index names its mates' group
+    s.group = talks_.sequences->size() + found->second;
   begin_turn(s, std::move(turn), vocab_size_);
   if (options_.stop_texts)
     s.watch.emplace(*options_.stop_texts);
@@ -98,14 +110,21 @@ void Rollout::ask(Turn& turn) {
 
 /// Runs one pass of the lane through this stage.
 void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
+  // Sequences that have ended give their pages back before one is preempted.
+  if (draws_.ahead && !lane.has_pages(cache_))
+    finish_step(lane, on_ended);
   lane.admit(cache_, on_ended);
   if (lane.active.empty())
     return;
   context_.check();
   const bool prefill = gather(lane);
+  if (lane.tokens.empty()) // all are at their limits
+    return finish_step(lane, on_ended);
   spans.enter(prefill, lane.active.size());
   decoder_.feed(lane.tokens, cache_, context_, device_draw(lane));
   fed_tokens_ += lane.tokens.size();
+  if (draws_.ahead)
+    return run_ahead(lane, on_ended);
   if (lane.due.empty())
     return;
   make_room(lane);
@@ -116,6 +135,27 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
   draw(lane);
   if (context_.groups.stages() > 1)
     pass_on(lane);
+  take_drawn(lane, on_ended);
+}
+
+/// Reads the tokens of the pass before the one that has just been launched,
+/// which goes on.
+void Rollout::run_ahead(Lane& lane, const OnEnded& on_ended) {
+  StepInFlight next;
+  if (!lane.due.empty())
+    next = StepInFlight(std::move(lane.due), decoder_.drawn());
+  finish_step(lane, on_ended);
+  fed_tokens_ -= next.drop_ended();
+  next.name_tokens();
+  lane.flight = std::move(next);
+}
+
+/// Waits for the pass in flight, if there is one, and takes its tokens.
+void Rollout::finish_step(Lane& lane, const OnEnded& on_ended) {
+  auto [due, tokens] = lane.flight.finish();
+  lane.due = std::move(due);
+  lane.drawn = std::move(tokens);
+  check_drawn(lane.drawn);
   take_drawn(lane, on_ended);
 }
 
@@ -169,7 +209,8 @@ bool Rollout::gather(Lane& lane) const {
   const std::int64_t budget
     = std::max<std::int64_t>(1, options_.max_batch_tokens);
   for (Sequence* s : lane.active)
-    if (s->size() - s->fed == 1 && lane.token_count() < budget)
+    if (s->size() - s->fed == 1 && !s->finished()
+        && lane.token_count() < budget)
       take_tokens(lane, *s, 1);
   bool prefill = false;
   for (Sequence* s : lane.active) {
@@ -197,10 +238,8 @@ PassDraw Rollout::device_draw(Lane& lane) const {
 void Rollout::draw(Lane& lane) {
   if (!draws_.on_device)
     return draw_on_host(lane);
-  std::ranges::copy(decoder_.drawn(), lane.drawn.begin());
-  if (std::ranges::any_of(lane.drawn,
-                          [](const DrawnToken& token) { return token.id < 0; }))
-    logits_are_not_finite();
+  lane.drawn = decoder_.drawn().wait();
+  check_drawn(lane.drawn);
 }
 
 void Rollout::draw_on_host(Lane& lane) {

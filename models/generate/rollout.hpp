@@ -9,6 +9,7 @@
 #include "models/generate/device_draw.hpp"
 #include "models/generate/phase_spans.hpp"
 #include "models/generate/sampler.hpp"
+#include "models/generate/step_in_flight.hpp"
 #include "models/generate/turns.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/decoder.hpp"
@@ -29,6 +30,7 @@ struct Lane : Admission {
   std::vector<std::int32_t> masks;      ///< [due, 1 + top_k] how many, then ids
   std::vector<std::int32_t> experts;    ///< [due, W] that due tokens went to
   bool drawing = false; ///< the last stage draws; tokens not received yet
+  StepInFlight flight;  ///< the last pass, if the host runs ahead
 
   bool finished() const {
     return !drawing && waiting.empty() && active.empty();
@@ -80,6 +82,7 @@ private:
   struct Draws {
     std::optional<DrawFilters> on_device; ///< none: the host
     std::vector<Sampler> on_host;         ///< one per thread
+    bool ahead = false; ///< passes are launched before their tokens are known
   };
 
   /// Sequences of samples whose turns are asked for.
@@ -96,6 +99,8 @@ private:
   void make_room(Lane& lane) const;
   PassDraw device_draw(Lane& lane) const;
   void draw(Lane& lane);
+  void run_ahead(Lane& lane, const OnEnded& on_ended);
+  void finish_step(Lane& lane, const OnEnded& on_ended);
   void draw_on_host(Lane& lane);
   void pass_on(Lane& lane) const;
   DrawName name_of(const Sequence& s) const;

@@ -56,7 +56,8 @@ struct Sequence {
   std::int64_t fed = 0; ///< tokens in the cache
   std::int32_t slot = -1;
   bool stopped = false; ///< by an end token or a stop text
-  /// Index of the first of the adjacent sequences with the same prompt.
+  /// Index of the first of the adjacent sequences with the same prompt; of a
+  /// sequence whose turn began with anything, a number of its own.
   std::size_t group = 0;
   std::optional<StopTexts::Watch> watch; ///< if there are stop texts
 

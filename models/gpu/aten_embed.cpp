@@ -28,15 +28,30 @@ void own_embed(at::Device device, const Embedding& from,
     gpu::with_stored(to.type(), [&](auto as) {
       using Kernel = gpu::EmbedTokens<typename decltype(table)::type,
                                       typename decltype(as)::type>;
-      gpu::run_kernel(device,
-                      Kernel{table.at(from.tokens.rows), from.tokens.count,
-                             from.first_token,
-                             table.or_null(from.positions.rows), tokens.data(),
-                             as.at(to), from.width, from.factor},
-                      Kernel::blocks(rows),
-                      {"embed_tokens", embed_bytes(from, rows, to.type())});
+      gpu::run_kernel(
+        device,
+        Kernel{table.at(from.tokens.rows), from.tokens.count, from.first_token,
+               table.or_null(from.positions.rows), tokens.data(), as.at(to),
+               from.width, from.factor, from.drawn_N.data()},
+        Kernel::blocks(rows),
+        {"embed_tokens", embed_bytes(from, rows, to.type())});
     });
   });
+}
+
+/// Returns the ids of tokens that may be in the draw before.
+at::Tensor known_ids(const at::Tensor& ids_R,
+                     std::span<const DrawnToken> drawn_N) {
+  constexpr std::int64_t numbers = sizeof(DrawnToken) / sizeof(std::int32_t);
+  const auto count = static_cast<std::int64_t>(drawn_N.size());
+  const at::Tensor drawn
+    = at::for_blob(const_cast<std::int32_t*>(&drawn_N.data()->id), {count})
+        .strides({{numbers}})
+        .options(at::TensorOptions(at::kInt).device(ids_R.device()))
+        .target_device(ids_R.device())
+        .make_tensor();
+  const at::Tensor rows = (-1 - ids_R).clamp(0, count - 1);
+  return at::where(ids_R < 0, drawn.index_select(0, rows).to(at::kLong), ids_R);
 }
 
 } // namespace
@@ -50,7 +65,9 @@ void AtenBackend::embed(const Embedding& from,
     return own_embed(device_, from, tokens, to);
   const auto count = static_cast<std::int64_t>(tokens.size());
   const AtenRows rows = rows_of({tokens, {}});
-  const at::Tensor ids = rows.ids_R - from.first_token;
+  const at::Tensor ids
+    = (from.drawn_N.empty() ? rows.ids_R : known_ids(rows.ids_R, from.drawn_N))
+      - from.first_token;
   const at::Tensor elsewhere
     = (ids < 0).logical_or(ids >= from.tokens.count).unsqueeze(1);
   const auto picked = [&](const EmbeddingTable& table, const at::Tensor& at) {

@@ -9,11 +9,20 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace troupe::models {
 
 class AtenViews : public Backend {
+public:
+  /// Also on the CPU, so that it gets the calls of a GPU in their order.
+  bool is_asynchronous() const override {
+    return true;
+  }
+  std::unique_ptr<PendingRead> read_later(const float* from,
+                                          std::int64_t count) override;
+
 protected:
   AtenViews(at::Device device, const AtenOptions& options)
     : device_(device),

@@ -74,6 +74,19 @@ void CachePages::share(std::int32_t from, std::int32_t to,
   own = now;
 }
 
+bool CachePages::is_own(std::int32_t slot, std::size_t i) const {
+  const auto own = pages(slot);
+  return i < own.size() && users_[static_cast<std::size_t>(own[i])] == 1;
+}
+
+std::int64_t CachePages::missing_pages(std::int32_t slot, std::int64_t first,
+                                       std::int64_t end) const {
+  std::int64_t missing = 0;
+  for (std::int64_t i = first / room_.page_tokens; i < room_.pages_of(end); ++i)
+    missing += is_own(slot, static_cast<std::size_t>(i)) ? 0 : 1;
+  return missing;
+}
+
 std::optional<PageCopy>
 CachePages::make_room(std::int32_t slot, std::int64_t first, std::int64_t end) {
   Pool& pool = pool_of_slot(slot);
@@ -84,17 +97,11 @@ CachePages::make_room(std::int32_t slot, std::int64_t first, std::int64_t end) {
                  && room_.pages_of(first)
                       <= static_cast<std::int64_t>(own.size()),
                "a sequence grows without gaps, up to its limit");
-  const auto is_own = [&](std::size_t i) {
-    return i < own.size() && users_[static_cast<std::size_t>(own[i])] == 1;
-  };
-  std::size_t needed = 0;
-  for (std::size_t i = begin; i < behind; ++i)
-    needed += is_own(i) ? 0 : 1;
-  if (needed > pool.pages.size())
+  if (missing_pages(slot, first, end) > std::ssize(pool.pages))
     return std::nullopt;
   PageCopy copy;
   for (std::size_t i = begin; i < behind; ++i) {
-    if (is_own(i))
+    if (is_own(slot, i))
       continue;
     const std::int32_t page = take_page(pool);
     set(slot, i, page);

@@ -74,6 +74,9 @@ public:
   std::optional<PageCopy> make_room(std::int32_t slot, std::int64_t first,
                                     std::int64_t end);
 
+  /// Returns the pages that this would take.
+  std::int64_t missing_pages(std::int32_t slot, std::int64_t first,
+                             std::int64_t end) const;
   std::int64_t free_pages(std::int64_t pool = 0) const;
   /// Returns the pages of a slot, in order.
   std::span<const std::int32_t> pages(std::int32_t slot) const {
@@ -100,6 +103,8 @@ private:
     return all / room_.pools + (pool < all % room_.pools ? 1 : 0);
   }
   Pool& pool_of_slot(std::int32_t slot);
+  /// Returns whether page i of a slot is there and no other slot's.
+  bool is_own(std::int32_t slot, std::size_t i) const;
   std::int32_t take_page(Pool& pool);
   void drop(Pool& pool, std::int32_t page);
   void set(std::int32_t slot, std::size_t at, std::int32_t page);

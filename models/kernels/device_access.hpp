@@ -2,11 +2,13 @@
 // `read`, `change` and `write` only, and when it waits.
 #pragma once
 
+#include "models/kernels/pending_read.hpp"
 #include "net/base/block_memory.hpp"
 #include "net/base/host_copy.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace troupe::models {
 
@@ -21,7 +23,17 @@ public:
   virtual void enter() {}
   /// Returns when all kernels so far are done. May be called from any thread.
   virtual void wait() = 0;
+  /// Returns whether kernels run after their calls have returned.
+  virtual bool is_asynchronous() const {
+    return false;
+  }
   virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
+  /// Copies numbers of the device, after all kernels so far, for the host to
+  /// read later.
+  virtual std::unique_ptr<PendingRead> read_later(const float* from,
+                                                  std::int64_t count) {
+    return std::make_unique<ArrivedNumbers>(read(from, count).bytes());
+  }
   /// Waits, and returns numbers of the device for the host to read.
   net::HostRead read(const float* from, std::int64_t count) {
     wait();

@@ -9,7 +9,8 @@ void embed(const Embedding& from, std::span<const DecodeToken> tokens,
   const float* table = from.tokens.rows.floats();
   const float* places = from.positions.rows.floats();
   for (const DecodeToken& token : tokens) {
-    const std::int64_t row = token.id - from.first_token;
+    const std::int64_t row
+      = known_id(token, from.drawn_N.data()) - from.first_token;
     if (row < 0 || row >= from.tokens.count)
       std::fill_n(to, from.width, 0.0F);
     else

@@ -23,6 +23,8 @@ struct Embedding {
   std::int64_t first_token = 0;
   float factor = 1;
   EmbeddingTable positions; ///< learned; null: none
+  std::span<const DrawnToken> drawn_N
+    = {}; ///< of the draw before, on the device; tokens may be `drawn_in` it
 };
 
 /// Computes to[i] = factor * tokens[id] + positions[position].

@@ -17,14 +17,20 @@ LocalModel uncut(const LocalModel& part) {
 
 GatheredWeights::GatheredWeights(const LocalModel& part,
                                  const Parameters& parameters, DType operands,
-                                 const Groups& groups, Backend& backend)
-  : whole_(uncut(part), /*trainable=*/false, backend.memory(),
+                                 Backend& backend)
+  : part_(part),
+    parameters_(parameters),
+    backend_(backend),
+    whole_(uncut(part), /*trainable=*/false, backend.memory(),
            net::PageSharing::none, backend.storage(operands)),
     weights_(weights_of(uncut(part), whole_, Plane::weight)) {
   weights_.operands = operands;
-  gather_plane(part, backend, parameters.plane(Plane::weight).data(),
+}
+
+void GatheredWeights::gather(const Groups& groups) {
+  gather_plane(part_, backend_, parameters_.plane(Plane::weight).data(),
                whole_.plane(Plane::weight).data(), groups);
-  whole_.refresh_rounded(backend);
+  whole_.refresh_rounded(backend_);
 }
 
 } // namespace troupe::models

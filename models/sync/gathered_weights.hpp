@@ -1,7 +1,7 @@
 // z3: all weights of a device's part while it generates. Generation reads every
 // weight for every token, and dp ranks make different numbers of passes, so
 // nothing could be gathered layer by layer: the whole part is gathered from its
-// owners once per call and freed when the call ends.
+// owners once per call.
 #pragma once
 
 #include "config/base/dtype.hpp"
@@ -15,16 +15,21 @@ struct LocalModel;
 
 class GatheredWeights {
 public:
-  /// Gathers the weights. Collective over dp. Throws FailureError like any
-  /// collective.
+  /// Allocates them; keeps references to part, parameters and backend.
   GatheredWeights(const LocalModel& part, const Parameters& parameters,
-                  DType operands, const Groups& groups, Backend& backend);
+                  DType operands, Backend& backend);
 
+  /// Gathers the current weights, in place of those before. Collective over dp.
+  /// Throws FailureError like any collective.
+  void gather(const Groups& groups);
   const Weights& weights() const {
     return weights_;
   }
 
 private:
+  const LocalModel& part_;
+  const Parameters& parameters_;
+  Backend& backend_;
   Parameters whole_;
   Weights weights_;
 };

@@ -57,6 +57,8 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   make_room(recorded ? cache.num_slots() : pass_.num_tokens(), cache);
   if (work.draws)
     make_logit_room(cache.num_slots());
+  if (!draw.rows_N.empty()) // once per cache, so that draws stay in place
+    make_draw_room(cache.num_slots());
   write_tables(draw, work);
   const std::int64_t floats = pass_.num_tokens() * shape_.hidden_size;
   if (!work.embeds)
@@ -149,7 +151,8 @@ void Decoder::embed(const TensorPeers& peers) {
   Embedding from{.width = shape_.hidden_size,
                  .tokens = {numbers_of(table), table.size(0)},
                  .first_token = weights_.first_token,
-                 .factor = embedding_scale(shape_)};
+                 .factor = embedding_scale(shape_),
+                 .drawn_N = draw_before()};
   if (weights_.positions.defined() && peers.first())
     from.positions
       = {numbers_of(weights_.positions), weights_.positions.size(0)};

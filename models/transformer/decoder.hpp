@@ -13,6 +13,7 @@
 #include "models/kernels/typed_block.hpp"
 #include "models/parallel/tensor_peers.hpp"
 #include "models/transformer/decode_pass.hpp"
+#include "models/transformer/drawn_tokens.hpp"
 #include "models/transformer/pass_table.hpp"
 #include "models/transformer/transformer.hpp"
 
@@ -47,16 +48,24 @@ public:
   /// adjacent with rising positions. Checks `context` between layers. In a
   /// pipeline the stream is received from the previous stage and sent to the
   /// next one. If the device captures graphs, a pass with one row per slot is
-  /// one launch: embedding, layers, and what the device draws.
+  /// one launch: embedding, layers, and what the device draws. Ids may be
+  /// `drawn_in` the last draw if this is the only stage.
   void feed(std::span<const DecodeToken> tokens, KvCache& cache,
             const RunContext& context, const PassDraw& draw = {});
   /// Returns whether the device can draw.
   bool draws() const {
     return backend_.draws();
   }
-  /// Waits for the tokens [N] that the last feed drew, equal on all tp ranks;
-  /// valid until the next call.
-  std::span<const DrawnToken> drawn();
+  /// Returns whether the device captures passes; the same on all devices of a
+  /// model.
+  bool captures() const {
+    return capture_.recorder != nullptr;
+  }
+  /// Returns whether a pass can be launched before the host knows what the one
+  /// before drew. It need not with experts, for whose choice it waits.
+  bool runs_ahead() const;
+  /// Returns the tokens [N] that the last feed drew, equal on all tp ranks.
+  DrawnTokens drawn();
   /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
   /// ranks and readable by the host; valid until the next call. Last stage
   /// only.
@@ -97,9 +106,8 @@ private:
     AlignedFloats all_NV;
     AlignedFloats of_peers; ///< [peers, N, ceil(V / peers)]
     std::unique_ptr<const net::HostRead> of_host;
-    AlignedFloats drawn_N;            ///< DrawnToken
+    AlignedFloats drawn_N; ///< DrawnToken; in place, as the next pass reads it
     std::vector<std::int64_t> wanted; ///< of the drawn ones, by their index
-    std::vector<DrawnToken> found;
   };
 
   /// Prepares weights in place of `old` ones, where these have the same shape.
@@ -114,6 +122,9 @@ private:
   void make_room(std::int64_t num_rows, const KvCache& cache);
   void write_tables(const PassDraw& draw, const PassWork& work);
   void make_logit_room(std::int64_t num_rows);
+  void make_draw_room(std::int64_t num_rows);
+  /// Returns the last draw.
+  std::span<const DrawnToken> draw_before() const;
   void embed(const TensorPeers& peers);
   void layers(KvCache& cache, const TensorPeers& peers,
               const RunContext& context);

@@ -32,7 +32,6 @@ void Decoder::compute_recorded(const PassWork& work, PassShape shape,
 
 std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
   std::vector<std::uintptr_t> all{
-    static_cast<std::uintptr_t>(cache.num_slots()),
     static_cast<std::uintptr_t>(cache.num_pages()),
     static_cast<std::uintptr_t>(cache.page_tokens()),
     static_cast<std::uintptr_t>(cache.pages_per_slot())};

@@ -33,26 +33,32 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
 void Decoder::draw_rows(ConstTypedPtr rows_NH, std::int64_t count,
                         const DrawFilters& filters, const TensorPeers& peers) {
   const float* logits = head(rows_NH, count, peers);
-  float* drawn = logits_.drawn_N.reserve(count * drawn_floats);
   backend_.draw({count, shape_.vocab_size, filters}, logits, table_.keys(),
-                reinterpret_cast<DrawnToken*>(drawn));
+                reinterpret_cast<DrawnToken*>(logits_.drawn_N.data()));
 }
 
-std::span<const DrawnToken> Decoder::drawn() {
+bool Decoder::runs_ahead() const {
+  return draws() && backend_.is_asynchronous() && !shape_.experts.exist();
+}
+
+DrawnTokens Decoder::drawn() {
   const auto last = std::ranges::max(logits_.wanted);
-  const net::HostRead read
-    = backend_.read(logits_.drawn_N.data(), (last + 1) * drawn_floats);
-  const auto* all = reinterpret_cast<const DrawnToken*>(read.floats());
-  logits_.found.clear();
-  for (const std::int64_t row : logits_.wanted)
-    logits_.found.push_back(all[row]);
-  return logits_.found;
+  return {logits_.wanted, backend_.read_later(logits_.drawn_N.data(),
+                                              (last + 1) * drawn_floats)};
+}
+
+std::span<const DrawnToken> Decoder::draw_before() const {
+  return {reinterpret_cast<const DrawnToken*>(logits_.drawn_N.data()),
+          static_cast<std::size_t>(logits_.drawn_N.capacity() / drawn_floats)};
+}
+
+void Decoder::make_draw_room(std::int64_t num_rows) {
+  logits_.drawn_N.reserve(num_rows * drawn_floats);
 }
 
 void Decoder::make_logit_room(std::int64_t num_rows) {
   logits_.last_NH.reserve(num_rows * shape_.hidden_size);
   logits_.all_NV.reserve(num_rows * shape_.vocab_size);
-  logits_.drawn_N.reserve(num_rows * drawn_floats);
 }
 
 ConstTypedPtr Decoder::picked(std::span<const std::int64_t> rows_N) {

@@ -1,6 +1,7 @@
 #include "net/collectives/nccl_collectives.hpp"
 
 #include "config/base/log.hpp"
+#include "net/collectives/nccl_agreement.hpp"
 #include "net/collectives/nccl_call.hpp"
 #include "net/collectives/nccl_exchange.hpp"
 #include "net/collectives/nccl_group.hpp"
@@ -103,12 +104,6 @@ public:
   }
 
 private:
-  /// A member's GPU, and whether the member has NCCL.
-  struct Offer {
-    std::array<std::int32_t, 4> gpu{};
-    std::int32_t has_nccl = 0;
-  };
-
   /// Agrees in the first call of the group: all members make the same calls.
   /// After that a member whose memory is not where the others' is meets them in
   /// another call of the host's group, which names both.
@@ -123,23 +118,12 @@ private:
   }
 
   bool agree() {
-    constexpr std::size_t words = sizeof(Offer) / sizeof(std::int32_t);
-    const Offer mine{member_.gpu, library_.why_not.empty() ? 1 : 0};
-    std::vector<Offer> all(size());
-    member_.host->all_gather(&mine, all.data(), words, DType::i32,
-                             "whether to use NCCL");
-    const bool all_have_nccl = std::ranges::all_of(
-      all, [](const Offer& offer) { return offer.has_nccl == 1; });
-    std::ranges::sort(all, {}, &Offer::gpu);
-    const bool one_each
-      = std::ranges::adjacent_find(all, {}, &Offer::gpu) == all.end();
-    if (all_have_nccl && one_each)
-      return true;
-    if (rank() == 0)
-      log::net.warn(std::string("numbers of GPUs go through the host: ")
-                    + (all_have_nccl ? "members of the group share a GPU"
-                                     : "a member of the group has no NCCL"));
-    return false;
+    const auto why_not = why_no_nccl(
+      *member_.host, {member_.gpu, library_.why_not.empty() ? 1 : 0});
+    if (!why_not.empty() && rank() == 0)
+      log::net.warn("numbers of GPUs go through the host: "
+                    + std::string(why_not));
+    return why_not.empty();
   }
 
   /// Compares what members called on streams since they met, which is now.

@@ -99,6 +99,23 @@ bool is_written_back(const Workflow& workflow, const Replica& replica,
          || (workflow.role(replica.role).trained && !replica.home);
 }
 
+bool only_generates(const Workflow& workflow, const ExecutionPlan& plan,
+                    const Replicas& replicas, const Replica& replica) {
+  const auto generates = [&](const std::string& name) {
+    return workflow.call(name).kind == CallKind::generate;
+  };
+  const auto is_elsewhere = [&](const Replica& other) {
+    return other == replica
+           || std::ranges::find_first_of(replica.devices, other.devices)
+                == replica.devices.end();
+  };
+  return !replica.calls.empty() && replica.beside.empty()
+         && std::ranges::all_of(replica.calls, generates)
+         && !workflow.role(replica.role).ema // moves are staged
+         && leaves(workflow, plan, replica) == RoleMemory{}
+         && std::ranges::all_of(replicas.all, is_elsewhere);
+}
+
 bool comes_and_goes(const Workflow& workflow, const ExecutionPlan& plan,
                     const Replicas& replicas, const Call& call) {
   if (call.role.empty())

@@ -59,6 +59,14 @@ RoleMemory used_by(const Call& call, RoleMemory memory);
 bool is_written_back(const Workflow& workflow, const Replica& replica,
                      const Call& call);
 
+/// Returns whether nothing but generation by this replica's own calls needs the
+/// memory of its devices: what it allocates may stay there between these calls,
+/// and no task needs more than the plan counts. Its weights may be dropped
+/// meanwhile, as they are back in each call; those that are offloaded make room
+/// for others.
+bool only_generates(const Workflow& workflow, const ExecutionPlan& plan,
+                    const Replicas& replicas, const Replica& replica);
+
 /// Returns whether planes are loaded for this call and leave after it.
 bool comes_and_goes(const Workflow& workflow, const ExecutionPlan& plan,
                     const Replicas& replicas, const Call& call);

@@ -3,12 +3,36 @@
 #include "config/base/error.hpp"
 #include "runtime/session/call_participants.hpp"
 
+#include <algorithm>
 #include <tuple>
 #include <variant>
 
 namespace troupe::runtime {
 
 namespace {
+
+/// Returns whether devices of the source may have to take part: GPUs of several
+/// hosts. Each finds out what it sends, if anything.
+bool may_send(const RunBasis& basis, const plans::Replica& source,
+              const plans::Replica& target) {
+  return basis.run.work.settings.cluster.device == "gpu"
+         && basis.plan.cluster.nodes > 1 && source.id != target.id
+         && !basis.workflow.role(target.role).ema;
+}
+
+/// Adds the source's devices, but for those that are targets: these send as
+/// they receive.
+void add_senders(const plans::Replica& source, const plans::Replica& target,
+                 actors::MoveSetup& setup) {
+  setup.order_of.assign(target.devices.size(), 0);
+  for (const Rank rank : source.devices)
+    setup.order_of.push_back(
+      std::ranges::count(target.devices, rank) > 0 ? actors::no_order : 0);
+  setup.senders = setup.sources;
+  for (auto& local_mesh : setup.senders)
+    for (auto& member : local_mesh.members)
+      member += target.devices.size();
+}
 
 actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
                              const std::vector<actors::SetupDone>& ready,
@@ -18,10 +42,13 @@ actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
   actors::MoveSetup setup;
   setup.name = name;
   setup.source = source.id;
+  setup.target = target.id;
   setup.sources = local_meshes_of(source, ready);
   setup.source_strategy = source.strategy;
   setup.targets = local_meshes_of(target, ready);
   setup.target_strategy = target.strategy;
+  if (may_send(basis, source, target))
+    add_senders(source, target, setup);
   setup.check = basis.run.work.settings.run.check_moves;
   setup.asks = basis.asks;
   return system.spawn(actors::move_actor, setup);

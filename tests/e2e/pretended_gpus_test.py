@@ -24,6 +24,16 @@ PLANS = {  # by name: GPUs, plan
     "tensor": (4, TINY / "plans/tensor.yaml"),
     "pipeline": (4, TINY / "plans/pipeline.yaml"),
 }
+APART = """cluster: {nodes: 2, devices_per_node: 2, workers_per_node: 1}
+calls:
+  actor_gen:    {devices: 2-3, strategy: p2}
+  rew_inf:      {devices: 0, strategy: d1}
+  ref_inf:      {devices: 1, strategy: d1}
+  critic_inf:   {devices: 3, strategy: d1}
+  advantages:   {devices: host}
+  actor_train:  {devices: 0-1, strategy: t2}
+  critic_train: {devices: 3, strategy: d1}
+"""
 
 
 def why_not():
@@ -48,6 +58,24 @@ class PretendedGpus(Case):
                               *arguments, f"cluster.devices_per_node={count}",
                               "cluster.workers_per_node=1", "cluster.device=gpu",
                               "trace.enabled=false"], STANDIN)
+
+    def on_two_hosts(self, arguments):
+        """A run of two workers that count as hosts, with two GPUs each."""
+        programs = self.folder / "bin"
+        programs.mkdir(exist_ok=True)
+        ssh = programs / "ssh"
+        ssh.write_text('#!/bin/sh\n'
+                       'export TROUPE_STANDIN_HOST="${3##*.}"\n'
+                       'cd / && exec sh -c "$4"\n')
+        ssh.chmod(0o755)
+        self.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+        plan = self.folder / "apart.yaml"
+        plan.write_text(APART)
+        return Process(self, ["--gpus", 2, "--mb", 2048, "--seed", 1, "--", PROGRAM, *arguments,
+                              f"plan={plan}", "cluster.nodes=2", "cluster.devices_per_node=2",
+                              "cluster.workers_per_node=1", "cluster.device=gpu",
+                              "cluster.launcher=ssh", "cluster.hosts=[127.0.0.1, 127.0.0.2]",
+                              "cluster.bind=127.0.0.1"], STANDIN)
 
     def finished(self, process, name):
         """{step: metrics} of a run that has ended well, without an illegal access."""
@@ -113,6 +141,23 @@ class PretendedGpus(Case):
         process = self.on_gpus(2, self.ppo("run.name=whole", *steps), seed=2)
         self.assertEqual(self.finished(process, "whole"), found)
         self.assertEqual(self.weights("whole"), self.weights("killed"))
+
+    def test_weights_move_between_hosts_by_nccl_and_a_sender_may_be_killed_I1_I5(self):
+        steps = ("run.steps=4", "run.save_every=1", *CONSTANT, "algorithm.mini_batches=2", *FP32)
+        wanted = self.on_cpu(*steps)
+        process = self.on_two_hosts(self.ppo("run.name=apart", "run.check_moves=true", *steps))
+        self.wait_for_step("apart", 1, SECONDS)
+        self.wait_for_checkpoint("apart")
+        sender, = (pid for pid in self.workers() if "--number 0" in self.processes()[pid])
+        os.kill(sender, signal.SIGKILL)
+        self.assert_near(wanted, self.finished(process, "apart"), FP32_BOUND)
+        failure, = self.failures("apart")
+        self.assertIn(str(sender), failure["who"])
+        for worker in ("00", "01"):
+            traces = sorted((self.run_folder("apart") / "trace").glob(f"worker_{worker}_*"))
+            self.assertGreater(len(traces), 1)
+            for trace in traces:  # of each attempt
+                self.assertIn(b"weights by NCCL", trace.read_bytes(), trace.name)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "models/kernels/backend.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
+#include "models/parallel/weight_exchange.hpp"
 #include "models/parallel/weight_move.hpp"
 #include "net/base/gpus.hpp"
 #include "net/collectives/nccl_collectives.hpp"
@@ -182,6 +183,10 @@ TEST_F(Orders, OfStreamsDoNotChangeGeneration_I8) {
   ParallelReplica generating = replica("d1");
   expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
 }
+TEST_F(Orders, OfStreamsDoNotChangeGenerationByTensorPeers_I8) {
+  ParallelReplica generating = replica("t2");
+  expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
+}
 TEST_F(Orders, OfStreamsDoNotChangeGenerationByStages_I8) {
   ParallelReplica generating = replica("p2");
   expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
@@ -228,6 +233,48 @@ TEST_F(Orders, OfStreamsDoNotChangeMovesAndWhatIsGeneratedThen_I8) {
     move(trained, generating);
     bits.add(generating);
     bits.add(generate(generating));
+  });
+}
+
+/// Moves the weights between devices that count as hosts of their own, as
+/// actors/worker/move_exchange.cpp does.
+void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
+  net::GroupRegistry registry;
+  const auto all
+    = plans::move_plan(layout_of(from), layout_of(to), {.nodes = 2});
+  const auto [within, between] = plans::by_host(all, {.nodes = 2});
+  const auto members = plans::ends_of(between);
+  const auto published = [&](Rank device) {
+    return std::span<const std::byte>(from.engine(device.value).weights());
+  };
+  to.run([&](Engine& engine, RunContext&, std::uint32_t) {
+    const Rank self{index_of(to.strategy(), engine.part().where)};
+    net::GroupSpec spec;
+    spec.name = "move";
+    spec.index = self.value;
+    spec.members.resize(members.size());
+    const auto group
+      = gpus().join(net::make_host_collectives(spec, registry), self.value);
+    engine.expect_weights();
+    const auto target = engine.weights();
+    const WeightExchange exchange(
+      plans::move_rounds(between, members, self, /*staging_bytes=*/5000));
+    exchange.run(*group, gpu_memory(), {published(self), target});
+    const auto own = plans::transfers_to(within, self);
+    const std::vector<ByteRuns> copies(own.begin(), own.end());
+    gpu_memory().copy(published(self).data(), target.data(), copies);
+    engine.weights_changed();
+  });
+}
+
+TEST_F(Orders, OfStreamsDoNotChangeMovesBetweenHosts_I1_I8) {
+  ParallelReplica generating = replica("p2");
+  expect_same_bits([&](Bits& bits) {
+    ParallelReplica trained = replica("t2");
+    train(trained);
+    move_between_hosts(trained, generating);
+    EXPECT_EQ(generating.plane(Plane::weight), trained.plane(Plane::weight));
+    bits.add(generating);
   });
 }
 

@@ -10,6 +10,7 @@
 # --gpus   pretended GPUs (2)           --mb     memory of each in MiB (16384)
 # --seed   order in which streams run   --print  what was launched, at the end
 #
+# TROUPE_STANDIN_HOST of a process: a number; other hosts have other GPUs (0).
 # CUDA_HOME: the toolkit (/usr/local/cuda). TORCH_FOLDER: libtorch (.deps/wheels/torch).
 # STANDIN_BUILD: where the stand-ins are built (build-standin). STANDIN_LIBRARIES:
 # more folders with libraries of NVIDIA. STANDIN_CXX: the compiler (g++).
@@ -34,7 +35,7 @@ while (($#)); do
     --print) print=(TROUPE_STANDIN_PRINT=1); shift ;;
     --test) is_test=1; shift; break ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'standin: unknown argument %s (try --help)\n' "$1" >&2; exit 2 ;;
   esac
 done

@@ -25,6 +25,7 @@ struct EmbedTokens {
   T* to_RH = nullptr;
   std::int64_t width = 0; ///< H
   float factor = 1;
+  const DrawnToken* drawn_N = nullptr; ///< of the draw before
 
   static std::int64_t blocks(std::int64_t rows) {
     return rows;
@@ -33,7 +34,7 @@ struct EmbedTokens {
   TROUPE_KERNEL void operator()(Block<threads> block, Shared&) const {
     block.each([&](int lane) {
       const DecodeToken& token = rows_R[block.index];
-      const std::int64_t row = token.id - first_token;
+      const std::int64_t row = known_id(token, drawn_N) - first_token;
       const bool known = row >= 0 && row < vocab;
       T* to = to_RH + block.index * width;
       for (std::int64_t j = lane; j < width; j += threads) {

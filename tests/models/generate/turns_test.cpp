@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <thread>
+#include <variant>
 
 namespace troupe::models {
 namespace {
@@ -80,6 +81,37 @@ TEST(Turns, BatchAndOrderDoNotChangeAConversation_I1_I2) {
     EXPECT_EQ(talk(generator, alone, {prompts[i]}, talking_options(), i).at(i),
               base.at(i));
   }
+}
+
+// The first sample of a prompt names the group of its mates.
+TEST(Turns, ATurnThatBeginsWithAnythingSharesNoPromptWithItsMates_I2) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  const std::vector<Ids> prompts(3, Ids{5, 6, 7, 8});
+  const auto ends_of = [&](const std::vector<std::uint32_t>& samples) {
+    TurnQueue queue;
+    std::map<std::uint32_t, Ids> ends;
+    for (const auto sample : samples) {
+      Turn turn{.sample = SampleId{sample},
+                .ids = prompts.front(),
+                .max_new_tokens = 5};
+      if (sample == 0) {
+        turn.start = TurnStart::anything;
+        turn.ids = {30, 31, 32, 33, 34};
+      }
+      queue.ask(turn, [&, sample](std::variant<TurnEnd, Failure> end) {
+        ends[sample] = std::get<TurnEnd>(end).ids;
+        if (ends.size() == samples.size())
+          queue.close();
+      });
+    }
+    generator.converse(prompt_rows(prompts), talking_options(), at_step(5),
+                       &queue);
+    return ends;
+  };
+  const auto together = ends_of({0, 1, 2});
+  for (const std::uint32_t sample : {0, 1, 2})
+    EXPECT_EQ(together.at(sample), ends_of({sample}).at(sample)) << sample;
 }
 
 TEST(Turns, TheFirstEqualsGeneration) {

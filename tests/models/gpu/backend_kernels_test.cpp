@@ -89,20 +89,45 @@ TEST(BackendKernels, MoveAndAddFloats) {
     });
 }
 
+TEST(BackendKernels, AReadForLaterHasTheNumbersOfItsTime) {
+  Backend& backend = troupe::testing::backend_under_test();
+  backend.enter();
+  AlignedFloats x(backend.memory());
+  x.reserve(40);
+  backend.fill(x.data(), 40, 1.0F);
+  const auto first = backend.read_later(x.data(), 40);
+  backend.fill(x.data(), 40, 2.0F);
+  const auto second = backend.read_later(x.data() + 8, 2);
+  backend.fill(x.data(), 40, 3.0F);
+  const auto floats = [](PendingRead& read) {
+    const auto bytes = read.bytes();
+    const auto* data = reinterpret_cast<const float*>(bytes.data());
+    return std::vector<float>(data, data + bytes.size() / sizeof(float));
+  };
+  EXPECT_EQ(floats(*second), std::vector<float>(2, 2.0F));
+  EXPECT_EQ(floats(*first), std::vector<float>(40, 1.0F));
+}
+
 TEST(BackendKernels, EmbedTokensOfTheDevice) {
   constexpr std::int64_t width = 21, known = 6, places = 5;
   const std::vector<DecodeToken> tokens{
-    {40, 0, 4}, {45, 1, 0}, {46, 2, 2}, {39, 0, 3}, {43, 5, 1}};
+    {40, 0, 4}, {45, 1, 0}, {46, 2, 2},          {39, 0, 3},
+    {43, 5, 1}, {-3, 6, 2}, {drawn_in(0), 3, 3}, {drawn_in(1), 4, 0}};
+  const std::vector<DrawnToken> drawn{{44, 0}, {-1, 0}, {40, 0}};
   for (const bool with_positions : {false, true})
     expect_host_numbers(
       {random_floats(known * width, 1), random_floats(places * width, 2),
-       zeros(std::ssize(tokens) * width), zeros(3 * std::ssize(tokens))},
+       zeros(std::ssize(tokens) * width), zeros(3 * std::ssize(tokens)),
+       zeros(2 * std::ssize(drawn))},
       [&](Backend& b, const auto& x) {
         b.write(tokens.data(), x[3], tokens.size() * sizeof(DecodeToken));
-        Embedding from{.width = width,
-                       .tokens = {x[0], known},
-                       .first_token = 40,
-                       .factor = 2.5F};
+        b.write(drawn.data(), x[4], drawn.size() * sizeof(DrawnToken));
+        Embedding from{
+          .width = width,
+          .tokens = {x[0], known},
+          .first_token = 40,
+          .factor = 2.5F,
+          .drawn_N = {reinterpret_cast<const DrawnToken*>(x[4]), drawn.size()}};
         if (with_positions)
           from.positions = {x[1], places};
         b.embed(from,

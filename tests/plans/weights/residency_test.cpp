@@ -204,5 +204,42 @@ TEST(ReplicaResidency, MemoryCountsAnOffloadedReplicaFromItsMoveOn) {
   EXPECT_THAT(names, Contains("actor@actor_gen"));
 }
 
+TEST(ReplicaResidency, OnlyGeneratesWhereNothingElseNeedsTheMemory) {
+  Residency residency;
+  const auto generates_only = [&] {
+    const auto replicas = replicas_of(residency.workflow, residency.plan);
+    return only_generates(residency.workflow, residency.plan, replicas,
+                          replicas[replicas.of_call("actor_gen")]);
+  };
+  EXPECT_FALSE(generates_only()) << "scoring is on its devices";
+  for (const char* call : {"ref_inf", "rew_inf"})
+    residency.plan.calls[call] = on(2, 3);
+  EXPECT_TRUE(generates_only()) << "its weights are dropped";
+  residency.plan.replicas["actor@actor_gen"] = true;
+  EXPECT_TRUE(generates_only()) << "its weights stay";
+  residency.plan.roles["actor"].offload_weights = true;
+  EXPECT_FALSE(generates_only());
+  residency.plan.roles.clear();
+  residency.plan.calls["ref_inf"] = on(1, 2);
+  EXPECT_FALSE(generates_only()) << "scoring is on one of them";
+  residency.plan.calls["ref_inf"] = on(2, 3);
+  residency.plan.calls["actor_gen"] = on(2, 3);
+  EXPECT_FALSE(generates_only()) << "it trains";
+}
+
+TEST(ReplicaResidency, ARoleThatScoresItsResponsesDoesNotOnlyGenerate) {
+  Residency residency;
+  residency.workflow
+    = make_ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+  residency.plan = plan_apart(residency.workflow);
+  for (const char* call : {"ref_inf", "rew_inf"})
+    residency.plan.calls[call] = on(2, 3);
+  const auto replicas = replicas_of(residency.workflow, residency.plan);
+  const auto& replica = replicas[replicas.of_call("actor_gen")];
+  ASSERT_EQ(replica.calls.size(), 2u);
+  EXPECT_FALSE(
+    only_generates(residency.workflow, residency.plan, replicas, replica));
+}
+
 } // namespace
 } // namespace troupe::plans

@@ -4,7 +4,6 @@
 
 #include "far_memory.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -75,7 +74,7 @@ std::int64_t late_most_position(std::span<const DecodeToken> tokens,
 
 /// Returns where a cache's numbers are.
 std::tuple<TypedPtr, std::int64_t, std::int64_t> late_place(KvCache& cache) {
-  return {cache.keys(0, 0, 0), cache.num_slots(), cache.capacity()};
+  return {cache.keys(0, 0, 0), cache.num_pages(), cache.capacity()};
 }
 
 template <class T>
@@ -150,14 +149,20 @@ const net::BlockMemory* DeferredBackend::memory() const {
 void DeferredBackend::wait() {
   not_in_a_capture("somebody waits");
   const std::lock_guard lock(mutex_);
-  if (kernels_.empty())
+  run_until(done_ + kernels_.size());
+}
+
+void DeferredBackend::run_until(std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  if (done_ >= count)
     return;
   const FarMemory::Reach reach(deferred_memory());
-  while (!kernels_.empty()) {
+  for (; done_ < count; ++done_) {
     const auto kernel = std::move(kernels_.front());
     kernels_.pop_front();
     kernel();
   }
+  emptied_ += kernels_.empty() ? 1 : 0;
 }
 
 void DeferredBackend::later(std::function<void()> kernel) {

@@ -26,6 +26,11 @@ public:
 
   const net::BlockMemory* memory() const override;
   void wait() override;
+  bool is_asynchronous() const override {
+    return true;
+  }
+  std::unique_ptr<models::PendingRead> read_later(const float* from,
+                                                  std::int64_t count) override;
   void write(const void* from, void* to, std::size_t size_bytes) override;
   std::unique_ptr<models::GraphRecorder> recorder() override;
 
@@ -159,14 +164,22 @@ public:
   int drawn() const {
     return drawn_;
   }
+  /// Returns how often the host waited until no kernel was left, so that the
+  /// device had nothing to do.
+  int emptied() const {
+    return emptied_;
+  }
 
 private:
   friend class DeferredRecorder;
   friend class DeferredGraph;
+  friend class DeferredRead;
   using Kernels = std::vector<std::function<void()>>;
 
   explicit DeferredBackend(models::Backend& inner) : inner_(inner) {}
   void later(std::function<void()> kernel);
+  /// Runs kernels until so many have run.
+  void run_until(std::uint64_t count);
   /// Defers kernels with host tables, which differ from call to call.
   void later_with_tables(std::function<void()> kernel);
 
@@ -174,10 +187,12 @@ private:
   models::Workspace scratch_; ///< scratch memory of kernels when they run
   std::recursive_mutex mutex_;
   std::deque<std::function<void()>> kernels_;
+  std::uint64_t done_ = 0; ///< kernels that have run
   std::atomic<int> recorded_ = 0;
   std::atomic<int> replayed_ = 0;
   std::atomic<int> launched_ = 0;
   std::atomic<int> drawn_ = 0;
+  std::atomic<int> emptied_ = 0;
 };
 
 } // namespace troupe::testing

@@ -85,8 +85,7 @@ bool Mark::is_reached() const {
 
 std::mutex mutex;
 std::map<const std::byte*, std::size_t> gpu_blocks;
-std::vector<const std::byte*> counted_blocks; ///< those that tests named
-thread_local int last_error = 0;              // of CUDA
+thread_local int last_error = 0; // of CUDA
 thread_local bool is_captured = false;
 
 /// Calls of a thread between ncclGroupStart and ncclGroupEnd. They start at
@@ -359,18 +358,14 @@ std::uint64_t fake_nccl_groups() {
 void fake_gpu_capture(bool on) {
   is_captured = on;
 }
-/// Makes memory count as the host's that was the host's at first: its address
-/// may be given to others.
-void fake_gpu_forget() {
+/// Makes memory count as the host's again: its address may be given to others.
+void fake_gpu_forget(const std::byte* data) {
   const std::lock_guard lock(mutex);
-  for (const std::byte* data : counted_blocks)
-    gpu_blocks.erase(data);
-  counted_blocks.clear();
+  gpu_blocks.erase(data);
 }
 /// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   gpu_blocks[data] = bytes;
-  counted_blocks.push_back(data);
 }
 }

@@ -15,8 +15,8 @@ struct FakeNccl {
   std::uint64_t (*groups)() = nullptr;
   /// Makes memory of the host count as a GPU's.
   void (*count_as_gpu)(const std::byte* data, std::size_t bytes) = nullptr;
-  /// Takes that back, for all memory so far.
-  void (*forget)() = nullptr;
+  /// Takes that back.
+  void (*forget)(const std::byte* data) = nullptr;
   /// Makes the calling thread's streams ones that are captured, or not.
   void (*capture)(bool on) = nullptr;
 

@@ -12,16 +12,41 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace troupe::testing {
 
-/// Numbers that count as GPU memory.
+/// Memory that counts as a GPU's, until the test ends.
+class CountedMemory {
+public:
+  static CountedMemory& instance() {
+    static CountedMemory only;
+    return only;
+  }
+  void add(const std::byte* data, std::size_t bytes) {
+    FakeNccl::instance().count_as_gpu(data, bytes);
+    const std::lock_guard lock(mutex_);
+    known_.push_back(data);
+  }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    for (const std::byte* data : std::exchange(known_, {}))
+      FakeNccl::instance().forget(data);
+  }
+
+private:
+  std::mutex mutex_;
+  std::vector<const std::byte*> known_;
+};
+
+/// Makes numbers count as a GPU's memory.
 template <class T>
 std::vector<T>& on_gpu(std::vector<T>& values) {
-  FakeNccl::instance().count_as_gpu(
+  CountedMemory::instance().add(
     reinterpret_cast<const std::byte*>(values.data()),
     values.size() * sizeof(T));
   return values;
@@ -30,7 +55,7 @@ std::vector<T>& on_gpu(std::vector<T>& values) {
 class NcclMembers : public ::testing::Test {
 protected:
   ~NcclMembers() override {
-    FakeNccl::instance().forget();
+    CountedMemory::instance().forget();
   }
   net::GroupSpec spec(std::uint32_t rank) const {
     net::GroupSpec made;

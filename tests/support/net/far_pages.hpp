@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -22,7 +23,7 @@
 namespace troupe::testing {
 
 /// One region for the whole process, which hands out pages in order, and those
-/// of others that it maps.
+/// of others that it maps. Threads may take pages at once.
 class FarPages {
 public:
   static const net::BlockMemory& memory() {
@@ -86,11 +87,11 @@ private:
   }
 
   void* take(std::size_t size_bytes) {
-    void* data = regions_.front().far + used_;
-    used_ += (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
-    if (used_ > region_bytes)
+    const std::size_t pages = (size_bytes + page_bytes - 1) / page_bytes;
+    const std::size_t first = used_.fetch_add(pages * page_bytes);
+    if (first + pages * page_bytes > region_bytes)
       throw std::bad_alloc();
-    return data;
+    return regions_.front().far + first;
   }
   std::optional<net::DeviceHandle> share(const void* data) const {
     const Place place{::getpid(), file_};
@@ -129,7 +130,7 @@ private:
 
   int file_;
   std::vector<Region> regions_; ///< its own is the first
-  std::size_t used_ = 0;
+  std::atomic<std::size_t> used_ = 0;
 };
 
 } // namespace troupe::testing

@@ -114,6 +114,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
   *found = {};
   std::snprintf(found->name, sizeof found->name, "stand-in for an H100");
   found->uuid.bytes[0] = static_cast<char>(device + 1);
+  found->uuid.bytes[1] = static_cast<char>(state().host);
   found->pciBusID = device + 1;
   found->major = 9;
   found->totalGlobalMem = state().device_bytes;

@@ -38,6 +38,7 @@ State& state() {
   static State& only = *[] {
     auto* made = new State;
     made->num_devices = static_cast<int>(number_of("TROUPE_STANDIN_GPUS", 2));
+    made->host = static_cast<int>(number_of("TROUPE_STANDIN_HOST", 0));
     made->device_bytes
       = number_of("TROUPE_STANDIN_MB", made->device_bytes >> 20) << 20;
     queue().seed(number_of("TROUPE_STANDIN_SEED", 0));

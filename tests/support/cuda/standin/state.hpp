@@ -13,6 +13,7 @@ namespace troupe::standin {
 /// Numbers of a process, and what went wrong.
 struct State {
   int num_devices = 2;
+  int host = 0; ///< its GPUs are others than those of other hosts
   std::size_t device_bytes = std::size_t{16} << 30;
   std::map<std::string, long> launches;
   std::map<std::string, long> waits;

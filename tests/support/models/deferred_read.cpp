@@ -1,0 +1,45 @@
+// Reads of the deferred device that the host waits for later.
+#include "deferred_backend.hpp"
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe::testing {
+
+using namespace models;
+
+/// A copy that is a kernel of the device. Whoever reads before it has run sees
+/// bytes that are no numbers.
+class DeferredRead final : public PendingRead {
+public:
+  DeferredRead(DeferredBackend& late, const float* from, std::int64_t count)
+    : late_(late),
+      bytes_(std::make_shared<Bytes>(
+        static_cast<std::size_t>(count) * sizeof(float), std::byte{0xff})) {
+    const std::lock_guard lock(late_.mutex_);
+    late_.later_with_tables(
+      [from, to = bytes_] { std::memcpy(to->data(), from, to->size()); });
+    kernels_before_ = late_.done_ + late_.kernels_.size();
+  }
+
+  std::span<const std::byte> bytes() override {
+    late_.run_until(kernels_before_);
+    return *bytes_;
+  }
+
+private:
+  using Bytes = std::vector<std::byte>;
+
+  DeferredBackend& late_;
+  std::shared_ptr<Bytes> bytes_;
+  std::uint64_t kernels_before_ = 0; ///< those up to the copy
+};
+
+std::unique_ptr<PendingRead> DeferredBackend::read_later(const float* from,
+                                                         std::int64_t count) {
+  return std::make_unique<DeferredRead>(*this, from, count);
+}
+
+} // namespace troupe::testing
