@@ -147,9 +147,12 @@ protected:
         ASSERT_TRUE(bits == first) << "other bits with seed " << seed;
     }
   }
-  void expect_same_training(const char* strategy) const {
+  void expect_same_training(const char* strategy,
+                            DType dtype = DType::f32) const {
     expect_same_bits([&](Bits& bits) {
-      ParallelReplica trained = replica(strategy);
+      Engine::Spec trains = spec();
+      trains.dtype = dtype;
+      ParallelReplica trained(trains, strategy, gpus());
       train(trained);
       bits.add(trained);
     });
@@ -171,6 +174,9 @@ TEST_F(Orders, OfStreamsDoNotChangeSharedOptimizers_I8) {
 }
 TEST_F(Orders, OfStreamsDoNotChangeSharedParameters_I8) {
   expect_same_training("d2z3");
+}
+TEST_F(Orders, OfStreamsDoNotChangeSharedParametersThatAreRounded_I8) {
+  expect_same_training("d2z3", DType::bf16);
 }
 TEST_F(Orders, OfStreamsDoNotChangeTensorPeers_I8) {
   expect_same_training("t2");
