@@ -31,6 +31,7 @@ void GradientSync::begin(const Groups& groups) {
   groups_ = groups;
   dp_ = nullptr;
   begun_ = false;
+  on_streams_ = false;
   started_.clear();
   if (cut_)
     cut_->forget_sum();
