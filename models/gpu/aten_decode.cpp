@@ -60,12 +60,12 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
     own_decode(device_, what, tokens, cache, qkv_RX, context_RX);
     const at::Tensor heads
       = view(qkv_RX, {count, what.heads + 2 * what.kv_heads, d});
-    return attend_prompts(what, tokens,
-                          {heads.narrow(1, 0, what.heads),
-                           heads.narrow(1, what.heads, what.kv_heads),
-                           heads.narrow(1, what.heads + what.kv_heads,
-                                        what.kv_heads)},
-                          cache, context_RX);
+    return attend_prompts(
+      what, tokens,
+      {heads.narrow(1, 0, what.heads),
+       heads.narrow(1, what.heads, what.kv_heads),
+       heads.narrow(1, what.heads + what.kv_heads, what.kv_heads)},
+      cache, context_RX);
   }
   AtenRows own = rows_of(tokens);
   const at::Tensor& slots = own.slots_R;
@@ -90,9 +90,9 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
     heads = turned(heads, *what.rope, positions, /*backwards=*/false);
   own.queries_RAD = heads.narrow(1, 0, what.heads) * what.scale;
   const at::Tensor keys = heads.narrow(1, what.heads, what.kv_heads);
-  const at::Tensor values = view(qkv_RX + (what.heads + what.kv_heads) * d,
-                                 {count, what.kv_heads, d},
-                                 {{what.columns(), d, 1}});
+  const at::Tensor values
+    = view(qkv_RX + (what.heads + what.kv_heads) * d, {count, what.kv_heads, d},
+           {{what.columns(), d, 1}});
   AtenPages(device_, what, cache).write(slots, positions, keys, values);
   attend_singles(what, tokens.groups, own, cache,
                  view(context_RX, {count, what.heads * d}));

@@ -7,7 +7,7 @@ namespace troupe::models {
 
 namespace {
 
-bool is_prompt(const DecodeGroup& group) {
+bool is_of_prompt(const DecodeGroup& group) {
   return group.tokens > 1;
 }
 
@@ -55,7 +55,7 @@ std::vector<PromptCall> prompt_calls(std::span<const DecodeGroup> groups,
   PromptCall of_new = empty_call();
   std::vector<PromptCall> calls;
   for (const DecodeGroup& group : groups) {
-    if (!is_prompt(group))
+    if (!is_of_prompt(group))
       continue;
     if (is_new(group)) {
       append(of_new, group);

@@ -30,7 +30,7 @@ struct PromptCall {
   std::vector<std::int64_t> rows;         ///< [Q] of the pass
   std::vector<std::int32_t> query_starts; ///< [N+1] offsets into Q
   std::vector<std::int32_t> key_starts;   ///< [N+1] offsets into K
-  CachedPlaces cached; ///< [K]; empty: the keys are those of the rows
+  CachedPlaces cached;           ///< [K]; empty: the keys are those of the rows
   std::int64_t most_queries = 0; ///< of a sequence
   std::int64_t most_keys = 0;
 
