@@ -17,6 +17,8 @@
 
 namespace troupe::net {
 
+class StreamCollectives;
+
 class Collectives {
 public:
   virtual ~Collectives() = default;
@@ -50,8 +52,15 @@ public:
   /// Returns once every member has arrived.
   virtual void barrier(const char* name) = 0;
 
+  /// Returns the group's calls in the order of a device's streams, for memory
+  /// like `data`; null: it has none, as all groups of hosts. All members ask
+  /// alike: the first time they agree, and connect.
+  virtual StreamCollectives* on_streams(const void* /*data*/) {
+    return nullptr;
+  }
+
   /// Returns why the group has ended, without waiting; nullopt: it has not.
-  /// Looks for members that are gone. Called by the member's thread.
+  /// Looks for members that are gone. May be called from any thread.
   virtual std::optional<Failure> failure() = 0;
   /// Ends the group, from any thread: waiting and later calls of all members
   /// throw FailureError. The first failure is kept.

@@ -27,6 +27,20 @@ struct CudaStreams {
   int (*clear_error)() = nullptr;
 };
 
+using CudaEvent = void*;
+
+/// Marks in the order of streams, for which other streams wait.
+struct CudaEvents {
+  int (*make)(CudaEvent* made, unsigned flags) = nullptr;
+  int (*record)(CudaEvent event, CudaStream stream) = nullptr;
+  int (*query)(CudaEvent event) = nullptr;
+  int (*drop)(CudaEvent event) = nullptr;
+  int (*hold_stream)(CudaStream stream, CudaEvent until, unsigned flags)
+    = nullptr;
+  /// Sets 0 unless a graph is captured from the stream.
+  int (*is_capturing)(CudaStream stream, int* status) = nullptr;
+};
+
 /// Memory of the current device, and copies in the order of a stream.
 struct CudaBlocks {
   int (*take)(void** made, std::size_t size_bytes) = nullptr;
@@ -85,6 +99,7 @@ struct NcclLibrary {
     = nullptr;
 
   CudaStreams cuda;
+  CudaEvents events;
   CudaBlocks blocks;
   std::string why_not; ///< empty: every function was found
 
