@@ -17,8 +17,11 @@ struct GpuCounts {
 
 /// A layer of decoding, of a pass without gradients, and of a micro-batch of
 /// training, both ways; and what is once per pass: embedding, norm, head, loss.
+/// A layer of prompts in generation: new ones, and those that follow twice as
+/// many cached tokens each as all of them have.
 struct GpuStepCounts {
   GpuCounts decode_layer, decode_rest;
+  GpuCounts prompt_layer, continued_layer;
   GpuCounts score_layer, score_rest;
   GpuCounts train_layer, train_rest;
   /// A micro-batch's layer with eight experts, two per token: multiplied in
@@ -29,6 +32,8 @@ struct GpuStepCounts {
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
   .decode_rest = {4, 1.02, 1},
+  .prompt_layer = {10, 1.05, 0},
+  .continued_layer = {12, 2.50, 0},
   .score_layer = {12, 1.05, 0},
   .score_rest = {6, 1.44, 1},
   .train_layer = {37, 1.26, 0},

@@ -70,8 +70,9 @@ TEST(FusedPrompts, HaveTheTokensOfTheCpu_I1_I2) {
       AtenBackend backend(at::kCPU, fused_pages(kernel));
       expect_near_responses(responses(backend, pass_tokens), want);
       EXPECT_GT(kernel.forward_calls(), 0);
-      if (pass_tokens == 7)
+      if (pass_tokens == 7) {
         EXPECT_GT(kernel.copied_keys(), 0) << "chunks continue their prompt";
+      }
     }
   }
 }

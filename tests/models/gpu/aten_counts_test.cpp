@@ -46,6 +46,10 @@ constexpr Row decode_layer{"layer of a decode step", gpu_counts.decode_layer,
                            "10, 1.2, 0"};
 constexpr Row decode_rest{"rest of a decode step", gpu_counts.decode_rest,
                           "none"};
+constexpr Row prompt_layer{"layer of a pass of new prompts",
+                           gpu_counts.prompt_layer, "none"};
+constexpr Row continued_layer{"layer of a pass of prompts that continue",
+                              gpu_counts.continued_layer, "none"};
 constexpr Row score_layer{"layer of a pass without gradients",
                           gpu_counts.score_layer, "none"};
 constexpr Row score_rest{"rest of a pass without gradients",
@@ -216,6 +220,34 @@ AtenCounts decode_step(std::int64_t layers) {
   return counter.counts();
 }
 
+/// A pass of generation with as many prompt tokens as a micro-batch has, the
+/// last ones of sequences of which `cached` tokens precede them. Nothing is
+/// drawn.
+AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
+  Counted model(counted_shape(layers));
+  Decoder decoder(model.shape, model.weights, model.backend);
+  decoder.pack();
+  KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
+  cache.reset(sequences, cached + length);
+  std::vector<DecodeToken> prompts;
+  for (int i = 0; i < sequences; ++i) {
+    const std::int32_t slot = cache.take_slot();
+    cache.make_room(slot, 0, cached + length);
+    for (std::int64_t t = 0; t < length; ++t)
+      prompts.push_back({7, slot, static_cast<std::int32_t>(cached + t)});
+  }
+  const RunContext context;
+  const auto step = [&] {
+    for (DecodeToken& token : prompts)
+      ++token.id;
+    decoder.feed(prompts, cache, context);
+  };
+  step(); // makes room
+  const AtenCounter counter;
+  step();
+  return counter.counts();
+}
+
 /// Gives tokens and routers numbers under which tokens go to all experts.
 void spread_tokens(Counted& model) {
   const auto waves = [](const at::Tensor& x, double step) {
@@ -317,6 +349,15 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
   const ModelShape shape = counted_shape(1);
   expect_within(decode_layer, layer, least_of_decode(shape));
   expect_within(decode_rest, one.minus(layer), least_of_rest(shape, slots, 1));
+}
+
+TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
+  const ModelShape shape = counted_shape(1);
+  const auto layer = [](std::int64_t cached) {
+    return prompt_pass(2, cached).minus(prompt_pass(1, cached));
+  };
+  expect_within(prompt_layer, layer(0), least_of_score(shape));
+  expect_within(continued_layer, layer(keys), least_of_score(shape));
 }
 
 TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {
