@@ -44,12 +44,12 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
                    const RunContext& context, const PassDraw& draw) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
-  const TensorPeers peers(context, backend_);
+  peers_ = TensorPeers(context, backend_);
+  peers_.use_streams(cache.table());
   cache.begin_pass(tokens);
   pass_.begin(tokens);
-  // Sums over tp ranks run partly on the host.
-  const bool recorded
-    = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
+  const bool recorded = capture_.recorder && peers_.can_be_captured()
+                        && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
   PassWork work{.embeds = context.groups.first_stage()};
   if (recorded && !draw.rows_N.empty())
@@ -65,13 +65,13 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   if (recorded)
     compute_recorded(work, shape, cache, context);
   else
-    compute(work, cache, peers, context);
+    compute(work, cache, peers_, context);
   if (!context.groups.last_stage())
     stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
                 "decode stream");
   if (!recorded && !draw.rows_N.empty())
     draw_rows(picked(draw.rows_N), std::ssize(draw.rows_N), draw.filters,
-              peers);
+              peers_);
 }
 
 /// Writes tokens and the names of draws to the device: those of all rows if all

@@ -60,8 +60,7 @@ public:
   /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
   /// ranks and readable by the host; valid until the next call. Last stage
   /// only.
-  const float* logits(std::span<const std::int64_t> rows,
-                      const RunContext& context);
+  const float* logits(std::span<const std::int64_t> rows);
 
 private:
   using Prepared = std::unique_ptr<PreparedWeight>;
@@ -182,10 +181,12 @@ private:
   ExpertRows experts_;
   TypedBlock activation_RI_;
   LogitBuffers logits_;
+  TensorPeers peers_; ///< of the last pass
   PassTable table_;
   DecodePass pass_;
   std::vector<DrawKey> keys_;  ///< of a captured pass's rows
   std::int64_t room_rows_ = 0; ///< capacity of the buffers
+  std::shared_ptr<net::Collectives> captured_group_; ///< outlives its graphs
   CapturedPasses capture_;
 };
 

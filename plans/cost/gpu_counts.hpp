@@ -17,8 +17,8 @@ struct GpuCounts {
 
 /// A layer of decoding, of a pass without gradients, and of a micro-batch of
 /// training, both ways; and what is once per pass: embedding, norm, head, loss.
-/// A layer of prompts in generation: new ones, and those that follow twice as
-/// many cached tokens each as all of them have.
+/// A layer of prompts in generation: new ones of 128 tokens, and as many tokens
+/// that follow 1,024 cached ones each.
 struct GpuStepCounts {
   GpuCounts decode_layer, decode_rest;
   GpuCounts prompt_layer, continued_layer;
