@@ -64,7 +64,8 @@ of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
      = net::make_staged_collectives(std::move(host), models::gpu_memory()),
      .device = gpu,
      .progress_deadline = defaults::collective_deadline,
-     .gpu = gpus.ids.at(static_cast<std::size_t>(gpu))});
+     .gpu = gpus.ids.at(static_cast<std::size_t>(gpu)),
+     .thread_stream = [gpu] { return models::gpu_stream(gpu); }});
 }
 
 /// Joins the shard's group along one mesh axis: the devices whose coordinates

@@ -96,6 +96,7 @@ public:
       optimizer_step(impl_, context_, loss_.metric_prefix, sums);
     }
     impl_.backend.wait();
+    impl_.sync->end();
     return sums;
   }
 

@@ -10,6 +10,8 @@
 #include "net/base/gpus.hpp"
 
 #include <ATen/Context.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <map>
 #include <memory>
@@ -50,6 +52,13 @@ Backend& gpu_backend(std::uint32_t device) {
       .own_kernels = gpu::has_gpu_kernels(),
       .grouped_products = has_grouped_products(gpus.generations[index])});
   return *found;
+}
+
+void* gpu_stream(int gpu) {
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
+  return c10::impl::getDeviceGuardImpl(at::kCUDA)
+    ->getStream(device)
+    .native_handle();
 }
 
 } // namespace troupe::models

@@ -15,4 +15,8 @@ class Backend;
 /// FailureError if there is no GPU. Thread-safe.
 Backend& gpu_backend(std::uint32_t device);
 
+/// Returns the CUDA stream of the calling thread's kernels on this GPU, counted
+/// from 0 in this process; null: the default one.
+void* gpu_stream(int gpu);
+
 } // namespace troupe::models

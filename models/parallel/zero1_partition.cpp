@@ -1,10 +1,12 @@
 #include "models/parallel/zero1_partition.hpp"
 
+#include "config/base/error.hpp"
 #include "models/kernels/backend.hpp"
 #include "models/parallel/parameters.hpp"
 #include "net/collectives/collectives.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
@@ -27,6 +29,13 @@ void cut_segments(const Segments& segments, std::int64_t first,
 
 std::int64_t cut_run(std::int64_t size, std::uint32_t dp_ranks) {
   return (size + dp_ranks - 1) / dp_ranks;
+}
+
+/// Throws if the group has failed, whose calls on streams the host has waited
+/// for.
+void check_streams(net::Collectives& group, const float* memory) {
+  if (net::StreamCollectives* streams = group.on_streams(memory))
+    streams->check();
 }
 
 } // namespace
@@ -61,6 +70,23 @@ void Zero1Partition::unpack(const Unit& unit, std::int64_t first,
                });
 }
 
+float* Zero1Partition::pack_whole(const Unit& unit, const float* plane,
+                                  std::uint32_t ranks) {
+  const std::int64_t run = cut_run(unit.size, ranks);
+  float* flat = buffer_.reserve(run * (ranks + 1));
+  pack(unit, 0, unit.size, plane, flat);
+  backend_.fill(flat + unit.size, run * ranks - unit.size, 0.0F);
+  return flat;
+}
+
+void Zero1Partition::unpack_own(const Unit& unit, const net::Collectives& dp,
+                                float* plane) {
+  const std::int64_t run = cut_run(unit.size, dp.size());
+  const std::int64_t first = run * dp.rank();
+  const float* mine = buffer_.data() + run * dp.size();
+  unpack(unit, first, std::min(unit.size, first + run), mine - first, plane);
+}
+
 void Zero1Partition::sum_own(std::size_t index, float* plane,
                              const Groups& groups) {
   const Unit& unit = units_[index];
@@ -68,15 +94,36 @@ void Zero1Partition::sum_own(std::size_t index, float* plane,
     return;
   net::Collectives& dp = *groups.holders(unit.is_dealt);
   const std::int64_t run = cut_run(unit.size, dp.size());
-  float* flat = buffer_.reserve(run * (dp.size() + 1));
-  pack(unit, 0, unit.size, plane, flat);
-  backend_.fill(flat + unit.size, run * dp.size() - unit.size, 0.0F);
-  float* mine = flat + run * dp.size();
+  float* flat = pack_whole(unit, plane, dp.size());
   backend_.wait();
-  dp.reduce_scatter_sum(flat, mine, static_cast<std::size_t>(run), DType::f32,
-                        "gradients");
-  const std::int64_t first = run * dp.rank();
-  unpack(unit, first, std::min(unit.size, first + run), mine - first, plane);
+  dp.reduce_scatter_sum(flat, flat + run * dp.size(),
+                        static_cast<std::size_t>(run), DType::f32, "gradients");
+  unpack_own(unit, dp, plane);
+}
+
+void Zero1Partition::start_sum(std::size_t index, float* plane,
+                               const Groups& groups) {
+  const Unit& unit = units_[index];
+  net::Collectives* dp = groups.holders(unit.is_dealt);
+  if (dp == nullptr)
+    return;
+  end_sum(plane); // whose buffer it is
+  net::StreamCollectives* streams = dp->on_streams(plane);
+  TROUPE_CHECK(streams != nullptr, "the group of a unit has no streams");
+  const std::int64_t run = cut_run(unit.size, dp->size());
+  float* flat = pack_whole(unit, plane, dp->size());
+  const net::StreamTicket ticket = streams->reduce_scatter_sum(
+    flat, flat + run * dp->size(), static_cast<std::size_t>(run), DType::f32,
+    "gradients", net::StreamOrder::beside);
+  summing_ = {index, dp, ticket};
+}
+
+void Zero1Partition::end_sum(float* plane) {
+  if (!summing_)
+    return;
+  const Summing sums = *std::exchange(summing_, std::nullopt);
+  sums.dp->on_streams(plane)->join(sums.ticket);
+  unpack_own(units_[sums.unit], *sums.dp, plane);
 }
 
 void Zero1Partition::gather(std::size_t index, float* plane,
@@ -88,10 +135,15 @@ void Zero1Partition::gather(std::size_t index, float* plane,
   const std::int64_t run = cut_run(unit.size, dp.size());
   float* flat = buffer_.reserve(run * (dp.size() + 1));
   const std::int64_t first = run * dp.rank();
+  const auto count = static_cast<std::size_t>(run);
   pack(unit, first, std::min(unit.size, first + run), plane, flat);
-  backend_.wait();
-  dp.all_gather(flat + first, flat, static_cast<std::size_t>(run), DType::f32,
-                "parameters");
+  if (net::StreamCollectives* streams = dp.on_streams(plane)) {
+    streams->all_gather(flat + first, flat, count, DType::f32, "parameters",
+                        net::StreamOrder::in_line);
+  } else {
+    backend_.wait();
+    dp.all_gather(flat + first, flat, count, DType::f32, "parameters");
+  }
   unpack(unit, 0, unit.size, flat, plane);
 }
 
@@ -107,6 +159,12 @@ void gather_plane(const LocalModel& part, Backend& backend, const float* own,
   Zero1Partition cut(part, offsets, backend);
   for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
     cut.gather(unit, whole, groups);
+  if (groups.dp == nullptr || groups.dp->on_streams(whole) == nullptr)
+    return;
+  backend.wait();
+  for (const auto& group : {groups.dp, groups.expert_copies})
+    if (group != nullptr)
+      check_streams(*group, whole);
 }
 
 } // namespace troupe::models

@@ -3,14 +3,18 @@
 // ceil-sized part (plans::Layout); experts that are dealt to dp ranks are units
 // cut over the ranks that hold the same ones. Reduce-scatter and all-gather of
 // a unit go through one packed buffer, because a plane has padding between
-// parameters.
+// parameters. Where groups have streams they are work of the device, for which
+// the host does not wait.
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/run_context.hpp"
+#include "net/collectives/stream_collectives.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace troupe::models {
@@ -30,7 +34,17 @@ public:
   /// Reduce-scatters the unit: this rank's elements become the sum over dp; the
   /// rest is left unchanged.
   void sum_own(std::size_t unit, float* plane, const Groups& groups);
-  /// All-gathers the unit's elements from their owners.
+  /// Starts the same on the streams of the group, which has some, beside the
+  /// thread's kernels, once the sums of the unit before are in the plane.
+  void start_sum(std::size_t unit, float* plane, const Groups& groups);
+  /// Orders the thread's kernels after the sums that were started.
+  void end_sum(float* plane);
+  /// Forgets sums of a call that was aborted.
+  void forget_sum() {
+    summing_.reset();
+  }
+  /// All-gathers the unit's elements from their owners: in the order of the
+  /// thread's kernels where the group has streams.
   void gather(std::size_t unit, float* plane, const Groups& groups);
 
 private:
@@ -44,6 +58,16 @@ private:
     bool is_dealt = false; ///< experts of some dp ranks
   };
 
+  struct Summing { // of a unit, on their way in the buffer
+    std::size_t unit = 0;
+    net::Collectives* dp = nullptr;
+    net::StreamTicket ticket;
+  };
+
+  /// Packs the unit into the buffer, which has room for this rank's sums too.
+  float* pack_whole(const Unit& unit, const float* plane, std::uint32_t ranks);
+  /// Takes the sums of this rank's elements from the buffer into the plane.
+  void unpack_own(const Unit& unit, const net::Collectives& dp, float* plane);
   /// Copies elements [first, end) of the flat unit from or to the plane.
   void pack(const Unit& unit, std::int64_t first, std::int64_t end,
             const float* plane, float* flat);
@@ -53,6 +77,7 @@ private:
   Backend& backend_;
   std::vector<Unit> units_;
   AlignedFloats buffer_;
+  std::optional<Summing> summing_;
 };
 
 /// Gathers a plane that holds this rank's parts into `whole`, a plane with all

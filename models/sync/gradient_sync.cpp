@@ -31,6 +31,9 @@ void GradientSync::begin(const Groups& groups) {
   groups_ = groups;
   dp_ = nullptr;
   begun_ = false;
+  started_.clear();
+  if (cut_)
+    cut_->forget_sum();
 }
 
 void GradientSync::last_backward() {
@@ -41,6 +44,20 @@ void GradientSync::last_backward() {
   const bool owners_first
     = cut_ && (groups_.tp != nullptr || groups_.ends != nullptr);
   dp_ = owners_first ? nullptr : groups_.dp;
+  on_streams_ = have_streams();
+}
+
+bool GradientSync::have_streams() {
+  const float* gradient = parameters_.plane(Plane::grad).data();
+  bool found = false;
+  for (const auto& group : {groups_.dp, groups_.expert_copies}) {
+    if (group == nullptr)
+      continue;
+    if (group->on_streams(gradient) == nullptr)
+      return false;
+    found = true;
+  }
+  return found;
 }
 
 void GradientSync::after_backward(std::int64_t layer) {
@@ -51,7 +68,33 @@ void GradientSync::sum_down_to(std::int64_t layer) {
   if (dp_ == nullptr)
     return;
   for (; unsummed_ > 0 && units_[unsummed_ - 1].layer >= layer; --unsummed_)
-    background_.run([this, index = unsummed_ - 1] { sum_unit(index); });
+    if (on_streams_)
+      start_sum(unsummed_ - 1);
+    else
+      background_.run([this, index = unsummed_ - 1] { sum_unit(index); });
+}
+
+void GradientSync::start_sum(std::size_t index) {
+  const Unit& unit = units_[index];
+  float* gradient = parameters_.plane(Plane::grad).data();
+  if (cut_)
+    return cut_->start_sum(index, gradient, groups_);
+  net::Collectives* holders = groups_.holders(unit.is_dealt);
+  if (holders == nullptr)
+    return;
+  net::StreamCollectives* streams = holders->on_streams(gradient);
+  const net::StreamTicket ticket = streams->all_reduce_sum(
+    gradient + unit.begin, static_cast<std::size_t>(unit.end - unit.begin),
+    DType::f32, "gradients", net::StreamOrder::beside);
+  started_.push_back({streams, ticket});
+}
+
+void GradientSync::end_sums() {
+  for (const Started& sum : started_)
+    sum.group->join(sum.ticket);
+  started_.clear();
+  if (cut_)
+    cut_->end_sum(parameters_.plane(Plane::grad).data());
 }
 
 void GradientSync::sum_unit(std::size_t index) {
@@ -89,6 +132,7 @@ void GradientSync::finish() {
   dp_ = groups_.dp;
   sum_down_to(-1);
   background_.wait();
+  end_sums();
   if (!owners_first)
     sum_over_owners();
   dp_ = nullptr;
@@ -103,7 +147,23 @@ void GradientSync::weights_changed() {
     cut_->gather(unit, weights, groups_);
 }
 
+// The host has waited for the last kernel, so what is wrong is known.
+void GradientSync::end() {
+  if (!on_streams_)
+    return;
+  const float* gradient = parameters_.plane(Plane::grad).data();
+  for (const auto& group : {groups_.dp, groups_.expert_copies})
+    if (group != nullptr)
+      group->on_streams(gradient)->check();
+}
+
+// The host has waited for the gradient: before it changes the weights, ranks
+// compare what they have called.
 double GradientSync::sum_over_parts(double mine) {
+  if (on_streams_)
+    for (const auto& group : {groups_.dp, groups_.expert_copies})
+      if (group != nullptr)
+        group->on_streams(parameters_.plane(Plane::grad).data())->compare();
   const bool over_dp = cut_ || groups_.experts != nullptr;
   const double sum = sum_over_groups(
     mine, {groups_.tp, groups_.pp, over_dp ? groups_.dp : nullptr});

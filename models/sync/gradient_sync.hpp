@@ -1,9 +1,10 @@
 // Sums the gradient plane over the owners of each box, after which every owner
 // has the whole gradient of what it holds. First over dp, unit by unit from the
-// last to the first, each as soon as backward is done with it, on a thread
-// parallel to backward; with z1 each rank gets the sums of its own part of a
-// unit. Then boxes that tp ranks share, and tied embeddings over the first and
-// last stage. After the optimizer's step, z1 gathers the weights.
+// last to the first, each as soon as backward is done with it, beside backward:
+// on a stream of the device where the groups have streams, else on a thread.
+// With z1 each rank gets the sums of its own part of a unit. Then boxes that tp
+// ranks share, and tied embeddings over the first and last stage. After the
+// optimizer's step, z1 gathers the weights.
 #pragma once
 
 #include "models/parallel/background.hpp"
@@ -12,6 +13,7 @@
 #include "models/parallel/tp_shared_grads.hpp"
 #include "models/parallel/zero1_partition.hpp"
 #include "models/sync/replica_sync.hpp"
+#include "net/collectives/stream_collectives.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -31,6 +33,7 @@ public:
   void after_backward(std::int64_t layer) override;
   void finish() override;
   void weights_changed() override;
+  void end() override;
   double sum_over_parts(double mine) override;
   std::vector<std::int64_t> passes(std::vector<std::int64_t> own) override;
   bool another_pass(bool own) override;
@@ -50,6 +53,11 @@ private:
   /// Queues the sums of units from the last unsummed one down to `layer`.
   void sum_down_to(std::int64_t layer);
   void sum_unit(std::size_t index);
+  /// Returns whether the groups of all units have streams; they then agree.
+  bool have_streams();
+  void start_sum(std::size_t index);
+  /// Orders the thread's kernels after all sums that were started.
+  void end_sums();
   void sum_over_owners();
 
   Parameters& parameters_;
@@ -61,6 +69,12 @@ private:
   bool begun_ = false;                ///< the last backward has begun
   Groups groups_;
   std::shared_ptr<net::Collectives> dp_; ///< set while units may be summed
+  bool on_streams_ = false;              ///< whether units are summed there
+  struct Started {
+    net::StreamCollectives* group = nullptr;
+    net::StreamTicket ticket;
+  };
+  std::vector<Started> started_;
   Background background_{[this] { backend_.enter(); }};
   std::vector<Tied> tied_;
   TpSharedGrads shared_;

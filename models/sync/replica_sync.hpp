@@ -40,6 +40,9 @@ public:
   virtual void finish() = 0;
   /// Announces that the optimizer changed the weights that this device owns.
   virtual void weights_changed() = 0;
+  /// Ends a call of training, whose last kernel the host has waited for. Throws
+  /// FailureError if a group failed meanwhile.
+  virtual void end() {}
   /// Returns the sum of what the devices count, each for its first-owned boxes.
   virtual double sum_over_parts(double mine) = 0;
 };

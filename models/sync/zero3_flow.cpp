@@ -36,6 +36,7 @@ void Zero3Flow::begin(const Groups& groups) {
   background_.emplace(
     [this] { backend_.enter(); }); // a failed one keeps its failure
   groups_ = groups;
+  streams_ = groups.dp->on_streams(parameters_.window(Plane::weight).data());
   std::ranges::fill(weights_, Place{});
   std::ranges::fill(gradients_, Place{});
 }
@@ -102,21 +103,47 @@ void Zero3Flow::bring(std::size_t index) {
   Place& place = weights_[unit.window.place];
   if (place.unit == index)
     return;
-  place = {index, background_->run([this, &unit] { gather_own(unit); })};
+  if (streams_ == nullptr) {
+    place = {index, background_->run([this, &unit] { gather_own(unit); })};
+    return;
+  }
+  settle_weights(place); // one that nobody came for
+  copy_own(unit);
+  float* all = parameters_.window(Plane::weight).data() + unit.window.begin;
+  const net::StreamTicket call
+    = streams_->all_gather(all + unit.window.run * groups_.dp->rank(), all,
+                           static_cast<std::size_t>(unit.window.run),
+                           DType::f32, "parameters", net::StreamOrder::beside);
+  place = {.unit = index, .under_way = &unit, .call = call};
 }
 
 void Zero3Flow::await(std::size_t index) {
   bring(index);
-  background_->wait(weights_[units_[index].window.place].job);
+  Place& place = weights_[units_[index].window.place];
+  background_->wait(place.job);
+  settle_weights(place);
 }
 
-void Zero3Flow::gather_own(const Unit& unit) {
+void Zero3Flow::settle_weights(Place& place) {
+  if (place.under_way == nullptr)
+    return;
+  const plans::GatherBuffer& window
+    = std::exchange(place.under_way, nullptr)->window;
+  streams_->join(place.call);
+  parameters_.round_window(window.begin, window.size, backend_);
+}
+
+void Zero3Flow::copy_own(const Unit& unit) {
   const float* held = std::as_const(parameters_).plane(Plane::weight).data();
   float* window = parameters_.window(Plane::weight).data();
   for (const Piece& piece : unit.own)
     backend_.copy(held + piece.held, window + piece.window, piece.count);
+}
+
+void Zero3Flow::gather_own(const Unit& unit) {
+  copy_own(unit);
   backend_.wait();
-  float* all = window + unit.window.begin;
+  float* all = parameters_.window(Plane::weight).data() + unit.window.begin;
   groups_.dp->all_gather(all + unit.window.run * groups_.dp->rank(), all,
                          static_cast<std::size_t>(unit.window.run), DType::f32,
                          "parameters");
@@ -129,6 +156,7 @@ void Zero3Flow::open(std::size_t index) {
   if (place.unit == index)
     return;
   background_->wait(place.job);
+  settle_gradients(place);
   place.unit = index;
   backend_.fill(parameters_.window(Plane::grad).data() + unit.window.begin,
                 unit.window.run * groups_.dp->size(), 0.0F);
@@ -138,18 +166,39 @@ void Zero3Flow::scatter(std::size_t index) {
   Unit& unit = units_[index];
   if (groups_.tp != nullptr)
     unit.shared.sum(parameters_.window(Plane::grad).data(), *groups_.tp);
-  gradients_[unit.window.place]
-    = {std::nullopt, background_->run([this, &unit] { sum_own(unit); })};
+  Place& place = gradients_[unit.window.place];
+  if (streams_ == nullptr) {
+    place = {std::nullopt, background_->run([this, &unit] { sum_own(unit); })};
+    return;
+  }
+  float* all = parameters_.window(Plane::grad).data() + unit.window.begin;
+  const net::StreamTicket call = streams_->reduce_scatter_sum(
+    all, all + unit.window.run * groups_.dp->rank(),
+    static_cast<std::size_t>(unit.window.run), DType::f32, "gradients",
+    net::StreamOrder::beside);
+  place = {.unit = std::nullopt, .under_way = &unit, .call = call};
+}
+
+void Zero3Flow::settle_gradients(Place& place) {
+  const Unit* unit = std::exchange(place.under_way, nullptr);
+  if (unit == nullptr)
+    return;
+  streams_->join(place.call);
+  add_own(*unit);
 }
 
 void Zero3Flow::sum_own(const Unit& unit) {
   backend_.wait();
-  float* window = parameters_.window(Plane::grad).data();
-  float* held = parameters_.plane(Plane::grad).data();
-  float* all = window + unit.window.begin;
+  float* all = parameters_.window(Plane::grad).data() + unit.window.begin;
   groups_.dp->reduce_scatter_sum(
     all, all + unit.window.run * groups_.dp->rank(),
     static_cast<std::size_t>(unit.window.run), DType::f32, "gradients");
+  add_own(unit);
+}
+
+void Zero3Flow::add_own(const Unit& unit) {
+  const float* window = parameters_.window(Plane::grad).data();
+  float* held = parameters_.plane(Plane::grad).data();
   for (const Piece& piece : unit.own)
     backend_.add(held + piece.held, window + piece.window, held + piece.held,
                  piece.count);
@@ -157,6 +206,8 @@ void Zero3Flow::sum_own(const Unit& unit) {
 
 void Zero3Flow::finish() {
   background_->wait();
+  for (Place& place : gradients_)
+    settle_gradients(place);
   if (groups_.ends == nullptr)
     return;
   backend_.wait();

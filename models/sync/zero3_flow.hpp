@@ -1,10 +1,11 @@
 // z3: the weights of a unit (embedding, layer, final norm and head) are
 // gathered over dp before forward or backward uses them, into the windows of
-// plans/weights/gather_buffers.hpp; the next unit is prefetched on a separate
-// thread while this one computes, and replaces the one before. Backward
-// accumulates a unit's gradient in the gradient window; its sum over dp is
-// scattered to the owners, and added to the sums of earlier micro-batches,
-// while the preceding unit computes.
+// plans/weights/gather_buffers.hpp; the next unit is prefetched while this one
+// computes, and replaces the one before. Backward accumulates a unit's gradient
+// in the gradient window; its sum over dp is scattered to the owners, and added
+// to the sums of earlier micro-batches, while the preceding unit computes.
+// Where dp has streams both are calls on them, and the host waits for neither;
+// else a thread makes them.
 //
 // Every gather and sum is collective over dp, so all ranks make the same
 // passes: a rank with fewer micro-batches makes the rest without samples.
@@ -15,6 +16,7 @@
 #include "models/parallel/parameters.hpp"
 #include "models/parallel/tp_shared_grads.hpp"
 #include "models/sync/replica_sync.hpp"
+#include "net/collectives/stream_collectives.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,22 +53,30 @@ private:
     std::vector<Piece> own = {};
     bool over_stages = false;
   };
-  /// Content of a place of a window, present once the job is done.
+  /// Content of a place of a window, present once the job of the thread, or the
+  /// call on a stream, is done.
   struct Place {
     std::optional<std::size_t> unit;
     std::uint64_t job = 0;
+    const Unit* under_way = nullptr; ///< that the call gathers or sums
+    net::StreamTicket call = {};
   };
   static constexpr std::size_t num_places = 3;
 
   std::optional<std::size_t> find(std::int64_t layer) const;
   /// Returns true if the last unit reads the embedding as its head.
   bool tied() const;
-  void bring(std::size_t unit);   ///< starts to gather it, unless it is here
-  void await(std::size_t unit);   ///< gathers it and waits
-  void open(std::size_t unit);    ///< clears a place for its gradient
-  void scatter(std::size_t unit); ///< starts to sum its gradient
+  void bring(std::size_t unit);    ///< starts to gather it, unless it is here
+  void await(std::size_t unit);    ///< gathers it and waits
+  void open(std::size_t unit);     ///< clears a place for its gradient
+  void scatter(std::size_t unit);  ///< starts to sum its gradient
+  void copy_own(const Unit& unit); ///< into the window
   void gather_own(const Unit& unit);
   void sum_own(const Unit& unit);
+  void add_own(const Unit& unit); ///< from the window
+  /// Takes what a call on a stream gathered or summed, if there was one.
+  void settle_weights(Place& place);
+  void settle_gradients(Place& place);
 
   Parameters& parameters_;
   Backend& backend_;
@@ -76,6 +86,7 @@ private:
   Groups groups_;
   Place weights_[num_places];
   Place gradients_[num_places];
+  net::StreamCollectives* streams_ = nullptr; ///< of dp; null: it has none
   std::optional<Background> background_;
 };
 

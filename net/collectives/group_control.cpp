@@ -59,8 +59,8 @@ void copy_text(char (&to)[N], const std::string& from) {
 
 const char* operation_text(std::uint8_t operation) {
   constexpr const char* names[]
-    = {"all_reduce_sum", "all_gather", "reduce_scatter_sum", "broadcast",
-       "barrier"};
+    = {"all_reduce_sum", "all_gather", "reduce_scatter_sum",
+       "broadcast",      "barrier",    "graph"};
   return operation < std::size(names) ? names[operation] : "?";
 }
 
@@ -80,7 +80,7 @@ CallMark make_call_mark(GroupOperation operation, std::size_t count,
 std::string to_string(const CallMark& mark) {
   std::string text
     = std::string(operation_text(mark.operation)) + " '" + mark.name + "'";
-  if (mark.operation != static_cast<std::uint8_t>(GroupOperation::barrier))
+  if (mark.operation < static_cast<std::uint8_t>(GroupOperation::barrier))
     text += " of " + std::to_string(mark.count) + " "
             + std::string(to_string(static_cast<DType>(mark.dtype)));
   if (mark.operation == static_cast<std::uint8_t>(GroupOperation::broadcast))
@@ -146,7 +146,7 @@ void GroupWaiter::wait_for(std::uint32_t generation) {
     futex_wait(control_.generation, generation, kLivenessSlice);
     if (passed())
       return;
-    check_peers();
+    check_peers(to_string(call_));
     const std::uint32_t arrived = control_.arrived.load();
     if (arrived != seen)
       last_progress = GroupClock::now();
@@ -174,9 +174,10 @@ void GroupWaiter::compare_calls() {
   }
 }
 
-void GroupWaiter::check_peers() {
+void GroupWaiter::check_peers(const std::string& during) {
   if (!processes_)
     return;
+  const std::lock_guard lock(looking_);
   const auto self = static_cast<std::int32_t>(::getpid());
   for (std::size_t rank = 0; rank < spec_.members.size(); ++rank) {
     const std::int32_t pid = control_.members[rank].pid.load();
@@ -186,8 +187,8 @@ void GroupWaiter::check_peers() {
       peers_[rank] = processes_->find(pid);
     if (peers_[rank]->ended())
       abort({Errc::peer_lost, member_text(rank),
-             "the process ended during " + to_string(call_) + " of group '"
-               + spec_.name + "'",
+             "the process ended during " + during + " of group '" + spec_.name
+               + "'",
              ""});
   }
 }
@@ -226,12 +227,18 @@ bool GroupWaiter::aborted() const noexcept {
   return (control_.generation.load() & kAbortedBit) != 0;
 }
 
+bool GroupWaiter::is_time_to_look() {
+  const std::lock_guard lock(looking_);
+  const auto now = GroupClock::now();
+  if (now - last_look_ <= kLivenessSlice)
+    return false;
+  last_look_ = now;
+  return true;
+}
+
 std::optional<Failure> GroupWaiter::failure() {
-  if (const auto now = GroupClock::now();
-      !aborted() && now - last_look_ > kLivenessSlice) {
-    last_look_ = now;
-    check_peers();
-  }
+  if (!aborted() && is_time_to_look())
+    check_peers("calls of its devices");
   return aborted() ? std::optional(group_failure()) : std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ enum class GroupOperation : std::uint8_t {
   reduce_scatter,
   broadcast,
   barrier,
+  graph, ///< captured calls, launched together
 };
 CallMark make_call_mark(GroupOperation operation, std::size_t count,
                         DType dtype, std::uint32_t root, const char* name);
@@ -65,7 +67,8 @@ struct GroupControl {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// One member's view of a control block. Not thread-safe except for abort().
+/// One member's view of a control block. Not thread-safe except for abort() and
+/// failure().
 class GroupWaiter {
 public:
   /// Creates a view; `processes` finds the processes of other members, nullptr
@@ -87,7 +90,8 @@ public:
   void abort(const Failure& failure) noexcept;
   bool aborted() const noexcept;
   /// Returns the group's failure, without waiting: also that the process of a
-  /// member has ended, for which it looks at intervals.
+  /// member has ended, for which it looks at intervals. Callable from any
+  /// thread.
   std::optional<Failure> failure();
   /// Throws the group's failure.
   [[noreturn]] void throw_failure() const;
@@ -95,7 +99,8 @@ public:
 private:
   void wait_for(std::uint32_t generation);
   void compare_calls();
-  void check_peers();
+  void check_peers(const std::string& during);
+  bool is_time_to_look();
   Failure group_failure() const;
   std::string member_text(std::size_t rank) const;
   std::string absent_members(std::uint32_t generation) const;
@@ -106,6 +111,7 @@ private:
   bool compare_next_ = false;
   CallMark call_;
   std::shared_ptr<PeerProcesses> processes_;
+  std::mutex looking_; ///< of all below
   /// By rank: processes of other members, looked up at the first check.
   std::vector<std::shared_ptr<const PeerProcess>> peers_;
   AwakeClock::time_point last_look_{}; ///< of `failure` at the peers

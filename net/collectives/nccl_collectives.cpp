@@ -1,8 +1,10 @@
 #include "net/collectives/nccl_collectives.hpp"
 
 #include "config/base/log.hpp"
+#include "net/collectives/nccl_call.hpp"
 #include "net/collectives/nccl_exchange.hpp"
 #include "net/collectives/nccl_group.hpp"
+#include "net/collectives/nccl_streams.hpp"
 #include "net/collectives/piece_table.hpp"
 
 #include <fmt/format.h>
@@ -14,28 +16,6 @@
 namespace troupe::net {
 
 namespace {
-
-constexpr int nccl_sum = 0;
-
-int nccl_type(DType dtype) {
-  switch (dtype) {
-  case DType::u8:
-    return 1;
-  case DType::i32:
-    return 2;
-  case DType::i64:
-    return 4;
-  case DType::f32:
-    return 7;
-  case DType::f64:
-    return 8;
-  case DType::bf16:
-    return 9;
-  default:
-    throw InvariantError("no such numbers in a collective: "
-                         + std::string(to_string(dtype)));
-  }
-}
 
 class NcclCollectives final : public Collectives {
 public:
@@ -65,44 +45,28 @@ public:
                       const char* name) override {
     if (!uses_nccl(data))
       return member_.host->all_reduce_sum(data, count, dtype, name);
-    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
-                                           CudaStream stream) {
-      return library_.all_reduce(data, data, count, type, nccl_sum,
-                                 communicator, stream);
-    });
+    run(name, {GroupOperation::all_reduce, data, data, count, dtype});
   }
   void all_gather(const void* mine, void* all, std::size_t count, DType dtype,
                   const char* name) override {
     if (!uses_nccl(all))
       return member_.host->all_gather(mine, all, count, dtype, name);
-    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
-                                           CudaStream stream) {
-      return library_.all_gather(mine, all, count, type, communicator, stream);
-    });
+    run(name, {GroupOperation::all_gather, mine, all, count, dtype});
   }
   void reduce_scatter_sum(const void* all, void* mine, std::size_t count,
                           DType dtype, const char* name) override {
     if (!uses_nccl(all))
       return member_.host->reduce_scatter_sum(all, mine, count, dtype, name);
-    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
-                                           CudaStream stream) {
-      return library_.reduce_scatter(all, mine, count, type, nccl_sum,
-                                     communicator, stream);
-    });
+    run(name, {GroupOperation::reduce_scatter, all, mine, count, dtype});
   }
   void broadcast(void* data, std::size_t count, DType dtype, std::uint32_t root,
                  const char* name) override {
     if (!uses_nccl(data))
       return member_.host->broadcast(data, count, dtype, root, name);
-    if (size() == 2)
-      return pass_on(data, count, dtype, root, name);
-    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
-                                           CudaStream stream) {
-      return library_.broadcast(data, data, count, type, static_cast<int>(root),
-                                communicator, stream);
-    });
+    run(name, {GroupOperation::broadcast, data, data, count, dtype, root});
   }
   void exchange(const Pieces& pieces, const char* name) override {
+    compare_calls();
     if (!agrees_on_nccl())
       return member_.host->exchange(pieces, name);
     const auto is_on_gpu = [&](const auto& piece) {
@@ -115,13 +79,19 @@ public:
     if (!table.all_on_gpu())
       return member_.host->exchange(pieces, name);
     ending_all_on_failure([&] {
-      if (!group_.has_joined())
-        join();
+      join();
       exchange_over_nccl(group_, library_, pieces, {rank(), size()}, name);
     });
   }
   void barrier(const char* name) override {
+    compare_calls();
     member_.host->barrier(name);
+  }
+  StreamCollectives* on_streams(const void* data) override {
+    if (!agrees_on_nccl() || !library_.on_gpu(data))
+      return nullptr;
+    ending_all_on_failure([&] { join(); });
+    return &*streams_;
   }
 
   std::optional<Failure> failure() override {
@@ -143,26 +113,13 @@ private:
   /// After that a member whose memory is not where the others' is meets them in
   /// another call of the host's group, which names both.
   bool uses_nccl(const void* pointer) {
+    compare_calls();
     return agrees_on_nccl() && library_.on_gpu(pointer);
   }
   bool agrees_on_nccl() {
     if (!agreed_)
       agreed_ = agree();
     return *agreed_;
-  }
-
-  /// Sends from rank `root` to the other one: pipeline stages, for which no
-  /// ring of the group is made.
-  void pass_on(void* data, std::size_t count, DType dtype, std::uint32_t root,
-               const char* name) {
-    const int peer = 1 - static_cast<int>(rank());
-    run(name, [&, type = nccl_type(dtype)](NcclCommunicator communicator,
-                                           CudaStream stream) {
-      return rank() == root
-               ? library_.send(data, count, type, peer, communicator, stream)
-               : library_.receive(data, count, type, peer, communicator,
-                                  stream);
-    });
   }
 
   bool agree() {
@@ -185,23 +142,42 @@ private:
     return false;
   }
 
+  /// Compares what members called on streams since they met, which is now.
+  void compare_calls() {
+    if (streams_)
+      streams_->compare_new();
+  }
+
   /// Joins in the first call on GPU memory; rank 0 makes the unique id.
   void join() {
+    if (group_.has_joined())
+      return;
     NcclId id{};
     if (rank() == 0)
       group_.check(library_.groups.get_id(&id), "making a group");
     member_.host->broadcast(&id, sizeof id / sizeof(std::int32_t), DType::i32,
                             0, "name of an NCCL group");
     group_.join(id, {rank(), size()});
+    streams_.emplace(
+      NcclStreams::Spec{.who = fmt::format("NCCL, rank {}", rank()),
+                        .device = member_.device,
+                        .place = {rank(), size()},
+                        .progress_deadline = member_.progress_deadline,
+                        .thread_stream = member_.thread_stream,
+                        .abort = [this](const Failure& why) { abort(why); }},
+      *member_.host, group_, library_);
   }
 
-  /// Waits for all members, then runs `start` and waits for its stream.
-  void run(const char* name, const NcclGroup::Start& start) {
+  /// Waits for all members, then starts the call and waits for its stream.
+  void run(const char* name, const NcclCall& call) {
+    nccl_type(call.dtype); // throws before anything has begun
     ending_all_on_failure([&] {
       member_.host->barrier(name);
-      if (!group_.has_joined())
-        join();
-      group_.run(name, start);
+      join();
+      group_.run(name, [&](NcclCommunicator communicator, CudaStream stream) {
+        return start_nccl_call(library_, call, {rank(), size()}, communicator,
+                               stream);
+      });
     });
   }
 
@@ -220,6 +196,7 @@ private:
   const NcclLibrary& library_;
   std::optional<bool> agreed_; ///< whether the group uses NCCL
   NcclGroup group_;
+  std::optional<NcclStreams> streams_; ///< once the group has joined
 };
 
 } // namespace

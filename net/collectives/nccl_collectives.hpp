@@ -1,8 +1,8 @@
 // Collectives of GPUs: NCCL for data in their memory, the host's group for the
 // rest. Members meet in the host's group before each call, so that it handles
 // names, deadlines, aborts and lost peers (I7) and NCCL starts only when all
-// members have arrived; a call returns when its stream has finished. A
-// broadcast in a group of two is a send and a receive. Sums have NCCL's order,
+// members have arrived; a call returns when its stream has finished. Calls
+// `on_streams` do neither (stream_collectives.hpp). Sums have NCCL's order,
 // which is not rank order: equal on all ranks, but with other bits than the
 // other transports.
 #pragma once
@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ struct NcclMember {
   std::chrono::milliseconds progress_deadline{0};
   /// Identity of the device: the same in every process, other devices' differ.
   std::array<std::int32_t, 4> gpu{};
+  /// Returns the stream of the calling thread's kernels; none: the default one.
+  std::function<CudaStream()> thread_stream = {};
 };
 
 /// Returns the group without waiting; the first call agrees on NCCL, the first

@@ -48,13 +48,34 @@ void NcclGroup::join(const NcclId& id, NcclPlace place) {
 }
 
 void NcclGroup::run(const char* name, const Start& start) {
+  const auto deadline = Clock::now() + spec_.progress_deadline;
+  launch(name, start, stream_);
+  wait_until_done(name, deadline);
+}
+
+void NcclGroup::launch(const char* name, const Start& start,
+                       CudaStream stream) {
   use_device();
   const auto deadline = Clock::now() + spec_.progress_deadline;
   const int result = use([&](NcclCommunicator& communicator) {
-    return start(communicator, stream_);
+    return start(communicator, stream);
   });
   wait_until_started(result, name, deadline);
-  wait_until_done(name, deadline);
+}
+
+std::optional<Failure> NcclGroup::trouble(const std::string& name) {
+  try {
+    const int error
+      = use([&](NcclCommunicator& communicator) { return asked(communicator); },
+            IfInUse::leave);
+    if (error != 0 && error != nccl_in_progress)
+      return Failure{Errc::peer_lost, spec_.who,
+                     fmt::format("{}: {}", name, library_.error_text(error)),
+                     ""};
+  } catch (const FailureError& error) {
+    return error.failure();
+  }
+  return std::nullopt;
 }
 
 void NcclGroup::abort(const Failure& failure) noexcept {
@@ -65,25 +86,33 @@ void NcclGroup::abort(const Failure& failure) noexcept {
       failure_ = failure;
     std::swap(communicator, communicator_);
   }
-  aborted_.notify_all();
+  changed_.notify_all();
   if (communicator != nullptr)
     library_.groups.abort(communicator);
 }
 
 /// Calls NCCL with the communicator, which an abort meanwhile leaves to us.
+/// What it waits for is that another thread has asked NCCL for its state.
 template <class Use>
-int NcclGroup::use(const Use& call) {
+int NcclGroup::use(const Use& call, IfInUse then) {
   NcclCommunicator mine = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (then == IfInUse::leave && is_in_use_ && !failure_)
+      return nccl_in_progress;
+    changed_.wait(lock, [&] { return failure_ || !is_in_use_; });
     if (failure_)
       throw FailureError{*failure_};
+    is_in_use_ = true;
     mine = std::exchange(communicator_, nullptr);
   }
   const int result = call(mine);
   std::unique_lock lock(mutex_);
+  is_in_use_ = false;
   if (!failure_) {
     communicator_ = mine;
+    lock.unlock();
+    changed_.notify_all();
     return result;
   }
   lock.unlock();
@@ -120,11 +149,14 @@ void NcclGroup::wait_until_done(const char* name, Clock::time_point deadline) {
 
 /// Returns NCCL's result of what is in progress.
 int NcclGroup::state() {
-  return use([&](NcclCommunicator& communicator) {
-    int error = 0;
-    const int asked = library_.groups.async_error(communicator, &error);
-    return asked != 0 ? asked : error;
-  });
+  return use(
+    [&](NcclCommunicator& communicator) { return asked(communicator); });
+}
+
+int NcclGroup::asked(NcclCommunicator communicator) const {
+  int error = 0;
+  const int result = library_.groups.async_error(communicator, &error);
+  return result != 0 ? result : error;
 }
 
 /// Lets a moment pass in which the group may be aborted.
@@ -135,7 +167,7 @@ void NcclGroup::look_again(const char* name, Clock::time_point deadline) {
     fail(Errc::deadline, name,
          fmt::format("no end within {} ms", spec_.progress_deadline.count()));
   std::unique_lock lock(mutex_);
-  aborted_.wait_for(lock, nccl_look);
+  changed_.wait_for(lock, nccl_look);
   if (failure_)
     throw FailureError{*failure_};
 }

@@ -1,4 +1,4 @@
-// One member's communicator of NCCL and the stream that its calls are on.
+// One member's communicator of NCCL and a stream of its own for calls.
 // NCCL's calls never wait here: the communicator is not blocking, and this
 // member asks NCCL and the stream how far they are, until a deadline, an error
 // of NCCL, a failure of the other members, or an abort from any thread (I7).
@@ -50,6 +50,16 @@ public:
   /// Runs `start` and waits until the stream has done it. Throws FailureError;
   /// the caller then aborts the group.
   void run(const char* name, const Start& start);
+  /// Runs `start` for that stream, and returns when NCCL has launched it.
+  /// Throws likewise.
+  void launch(const char* name, const Start& start, CudaStream stream);
+  /// Returns the stream that `run` uses.
+  CudaStream stream() const {
+    return stream_;
+  }
+  /// Returns why the group ends, or what NCCL says is wrong, from any thread;
+  /// nullopt as well if the member's thread is in a call of NCCL.
+  std::optional<Failure> trouble(const std::string& name);
   /// Makes the member's device current for the calling thread.
   void use_device() const;
   /// Returns why the group has ended, if it has.
@@ -64,12 +74,16 @@ public:
 private:
   using Clock = AwakeClock;
 
+  /// Whether `use` waits while another thread calls NCCL.
+  enum class IfInUse : std::uint8_t { wait, leave };
+
   template <class Use>
-  int use(const Use& call);
+  int use(const Use& call, IfInUse then = IfInUse::wait);
   void wait_until_started(int result, const char* name,
                           Clock::time_point deadline);
   void wait_until_done(const char* name, Clock::time_point deadline);
   int state();
+  int asked(NcclCommunicator communicator) const;
   void look_again(const char* name, Clock::time_point deadline);
   void throw_if_failed();
   void check_cuda(int result, const char* name) const;
@@ -80,10 +94,11 @@ private:
   const NcclLibrary& library_;
   CudaStream stream_ = nullptr;
   bool has_joined_ = false;
-  mutable std::mutex mutex_; ///< never held during a call of NCCL
-  std::condition_variable aborted_;
-  /// Null while the member's thread calls NCCL with it.
+  mutable std::mutex mutex_;        ///< never held during a call of NCCL
+  std::condition_variable changed_; ///< aborted, or not in use any more
+  /// Null while a thread calls NCCL with it.
   NcclCommunicator communicator_ = nullptr;
+  bool is_in_use_ = false;
   std::optional<Failure> failure_;
 };
 

@@ -71,7 +71,9 @@ ReplicaDevices gpus() {
           {.host = net::make_staged_collectives(std::move(host), gpu_memory()),
            .device = static_cast<int>(device),
            .progress_deadline = deadline,
-           .gpu = net::find_gpus().ids.at(device)});
+           .gpu = net::find_gpus().ids.at(device),
+           .thread_stream
+           = [device] { return gpu_stream(static_cast<int>(device)); }});
       },
     .memory = &gpu_memory()};
 }

@@ -6,9 +6,11 @@
 // ones. TROUPE_FAKE_NCCL_VERSION is the version that it says it is (22809).
 #include "rank_hub.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 using namespace troupe::fake_nccl;
 
@@ -26,27 +28,66 @@ struct Config {
   int blocking;
 };
 
-/// A stream of calls that go on; kept for ever.
+/// A place in a stream: all calls before it, and what the stream waited for.
+struct Mark {
+  struct Stream* stream = nullptr;
+  std::size_t calls = 0; ///< of the stream that are before it
+  std::vector<Mark> awaited = {};
+
+  bool is_reached() const;
+};
+
+/// A stream of calls that go on; kept for ever. They end in their order.
 struct Stream {
   std::mutex mutex;
   std::condition_variable changed;
-  std::size_t pending = 0;
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+  std::vector<Mark> awaited; ///< in other streams
 
   /// Returns how many calls were pending before.
   std::size_t begin() {
     const std::lock_guard lock(mutex);
-    return pending++;
+    return begun++ - ended;
   }
   void end() {
     const std::lock_guard lock(mutex);
-    --pending;
+    ++ended;
     changed.notify_all();
   }
+  Mark mark() {
+    Mark made{.stream = this};
+    {
+      const std::lock_guard lock(mutex);
+      made.calls = begun;
+      made.awaited = awaited;
+    }
+    std::erase_if(made.awaited,
+                  [](const Mark& one) { return one.is_reached(); });
+    const std::lock_guard lock(mutex);
+    awaited = made.awaited;
+    return made;
+  }
+  void wait_for(Mark mark) {
+    const std::lock_guard lock(mutex);
+    awaited.push_back(std::move(mark));
+  }
+  bool has_ended(std::size_t calls) {
+    const std::lock_guard lock(mutex);
+    return ended >= calls;
+  }
 };
+
+bool Mark::is_reached() const {
+  return (stream == nullptr || stream->has_ended(calls))
+         && std::ranges::all_of(awaited, &Mark::is_reached);
+}
 
 std::mutex mutex;
 std::map<const std::byte*, std::size_t> gpu_blocks;
 thread_local int last_error = 0; // of CUDA
+thread_local bool is_captured = false;
+std::uint64_t num_queries = 0; ///< of events
 
 /// Calls of a thread between ncclGroupStart and ncclGroupEnd. They start at
 /// once: calls never wait for each other here.
@@ -240,9 +281,35 @@ int cudaStreamDestroy(void*) {
 }
 /// Returns not ready (600) while calls on the stream go on.
 int cudaStreamQuery(void* stream) {
-  Stream& asked = stream_of(stream);
-  const std::lock_guard lock(asked.mutex);
-  return asked.pending == 0 ? 0 : last_error = 600;
+  return stream_of(stream).mark().is_reached() ? 0 : last_error = 600;
+}
+int cudaEventCreateWithFlags(void** made, unsigned) {
+  *made = new Mark;
+  return 0;
+}
+int cudaEventRecord(void* event, void* stream) {
+  const std::lock_guard lock(mutex);
+  *static_cast<Mark*>(event) = stream_of(stream).mark();
+  return 0;
+}
+int cudaEventQuery(void* event) {
+  const std::lock_guard lock(mutex);
+  ++num_queries;
+  return static_cast<Mark*>(event)->is_reached() ? 0 : last_error = 600;
+}
+int cudaEventDestroy(void* event) {
+  delete static_cast<Mark*>(event);
+  return 0;
+}
+/// Calls start at once, whatever their stream waits for: only questions differ.
+int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  const std::lock_guard lock(mutex);
+  stream_of(stream).wait_for(*static_cast<Mark*>(event));
+  return 0;
+}
+int cudaStreamIsCapturing(void*, int* status) {
+  *status = is_captured ? 1 : 0;
+  return 0;
 }
 int cudaGetLastError() {
   return std::exchange(last_error, 0);
@@ -264,7 +331,7 @@ int cudaMemcpyAsync(void* to, const void* from, std::size_t size_bytes, int,
                     void* stream) {
   Stream& on = stream_of(stream);
   std::unique_lock lock(on.mutex);
-  on.changed.wait(lock, [&] { return on.pending == 0; });
+  on.changed.wait(lock, [&] { return on.ended == on.begun; });
   std::memcpy(to, from, size_bytes);
   return 0;
 }
@@ -285,6 +352,15 @@ int cudaPointerGetAttributes(int* kind, const void* pointer) {
 std::uint64_t fake_nccl_groups() {
   const std::lock_guard lock(mutex);
   return num_ids;
+}
+/// Makes the calling thread's streams ones that are captured, or not.
+void fake_gpu_capture(bool on) {
+  is_captured = on;
+}
+/// Returns how often events were queried.
+std::uint64_t fake_gpu_queries() {
+  const std::lock_guard lock(mutex);
+  return num_queries;
 }
 /// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {

@@ -15,6 +15,10 @@ struct FakeNccl {
   std::uint64_t (*groups)() = nullptr;
   /// Makes memory of the host count as a GPU's.
   void (*count_as_gpu)(const std::byte* data, std::size_t bytes) = nullptr;
+  /// Makes the calling thread's streams ones that are captured, or not.
+  void (*capture)(bool on) = nullptr;
+  /// Returns how often events were queried.
+  std::uint64_t (*queries)() = nullptr;
 
   static const FakeNccl& instance() {
     static const FakeNccl found = [] {
@@ -22,6 +26,8 @@ struct FakeNccl {
       net::LibraryFile file(TROUPE_FAKE_NCCL);
       file.find("fake_nccl_groups", functions.groups);
       file.find("fake_gpu_memory", functions.count_as_gpu);
+      file.find("fake_gpu_capture", functions.capture);
+      file.find("fake_gpu_queries", functions.queries);
       return functions;
     }();
     return found;

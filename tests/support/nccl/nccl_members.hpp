@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace troupe::testing {
@@ -39,6 +40,9 @@ protected:
 
   std::vector<std::optional<Failure>>
   run(const std::function<void(net::Collectives&)>& body) {
+    streams_.resize(members_);
+    for (net::CudaStream& stream : streams_)
+      FakeNccl::library().cuda.make_stream(&stream, 1);
     return run_group(
       members_,
       [this](std::uint32_t rank) {
@@ -47,7 +51,8 @@ protected:
           {.host = net::make_host_collectives(spec(rank), registry_),
            .device = 0,
            .progress_deadline = deadline_,
-           .gpu = {gpu_of(rank), 0, 0, 0}},
+           .gpu = {gpu_of(rank), 0, 0, 0},
+           .thread_stream = [this, rank] { return streams_[rank]; }},
           found == libraries_.end() ? FakeNccl::library() : *found->second);
       },
       body, leave_together_);
@@ -69,7 +74,17 @@ protected:
       << "the next kernel launch fails with it";
   }
 
+  /// Waits until the stream of a member's kernels has done all that is in it.
+  void wait_for_kernels(const net::Collectives& group) const {
+    const net::CudaStreams& cuda = FakeNccl::library().cuda;
+    while (cuda.query_stream(streams_[group.rank()]) != 0) {
+      cuda.clear_error();
+      std::this_thread::yield();
+    }
+  }
+
   std::uint32_t members_ = 3;
+  std::vector<net::CudaStream> streams_; ///< of the kernels of each member
   /// By rank: of members that do not have the stand-in itself.
   std::map<std::uint32_t, const net::NcclLibrary*> libraries_;
   bool shares_a_gpu_ = false;
