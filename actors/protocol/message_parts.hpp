@@ -141,13 +141,14 @@ struct RowSource {
 };
 TROUPE_INSPECT(RowSource, x.holder, x.keys, x.samples, x.rows)
 
-/// Number of responses and bytes of cache that a generate call may hold at once
-/// on a device (plans::ResponseRoom).
+/// Numbers of responses and bytes of cache that a generate call may hold at
+/// once on a device (plans::ResponseRoom).
 struct CallRoom {
-  std::uint32_t responses = 0;
+  std::uint32_t responses = 0; ///< of full length
+  std::uint32_t sequences = 0;
   std::uint64_t cache_bytes = 0;
 };
-TROUPE_INSPECT(CallRoom, x.responses, x.cache_bytes)
+TROUPE_INSPECT(CallRoom, x.responses, x.sequences, x.cache_bytes)
 
 /// A file as its writer knows it: the master compares, and reads none again.
 struct FileWritten {

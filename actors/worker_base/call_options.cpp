@@ -22,7 +22,7 @@ models::LossMean loss_mean_of(const std::string& word) {
 }
 
 /// Limits responses: a cache size of the settings holds what it can; `auto` is
-/// what the plan has room for.
+/// what the plan has room for, in bytes and in sequences of any length.
 void limit_responses(models::GenerateOptions& options, const Settings& settings,
                      const plans::ResponseRoom& room) {
   constexpr auto no_limit = std::numeric_limits<std::int32_t>::max();
@@ -33,7 +33,7 @@ void limit_responses(models::GenerateOptions& options, const Settings& settings,
     options.kv_cache_bytes = static_cast<std::uint64_t>(*gb * 1e9);
   } else if (room.responses > 0) {
     options.max_sequences
-      = std::min<std::int64_t>(options.max_sequences, room.responses);
+      = std::min<std::int64_t>(options.max_sequences, room.sequences);
     options.kv_cache_bytes = room.cache_bytes;
   }
 }

@@ -24,8 +24,9 @@ RunDescription describe_run(const JoinReply& join_reply) {
   run.plan = std::move(calls.plan);
   run.replicas = plans::replicas_of(run.workflow, run.plan);
   for (const auto& [call, room] : join_reply.rooms)
-    run.rooms[call]
-      = {.responses = room.responses, .cache_bytes = room.cache_bytes};
+    run.rooms[call] = {.responses = room.responses,
+                       .sequences = room.sequences,
+                       .cache_bytes = room.cache_bytes};
   for (const auto& role : run.workflow.roles) {
     const std::filesystem::path model = run.settings.models.at(role.name).path;
     run.shapes[role.name] = plans::role_shape(

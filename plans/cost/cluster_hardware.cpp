@@ -35,9 +35,15 @@ bool is_rate(const HardwareField& field) {
          || std::string_view(field.unit) == "FLOP/s";
 }
 
+/// Returns whether a smaller number has fewer kernels.
+bool is_version(const HardwareField& field) {
+  return std::string_view(field.unit) == "version";
+}
+
 /// Returns whether a larger number is slower: not memory, not a share.
 bool is_cost(const HardwareField& field) {
-  return !is_rate(field) && std::string_view(field.unit) != "bytes"
+  return !is_rate(field) && !is_version(field)
+         && std::string_view(field.unit) != "bytes"
          && std::string_view(field.unit) != "share";
 }
 
@@ -61,7 +67,7 @@ void take_worse(Hardware& all, const Hardware& one) {
   for (const auto& field : hardware_fields()) {
     auto& mine = all.*(field.value);
     const auto theirs = one.*(field.value);
-    if (is_rate(field))
+    if (is_rate(field) || is_version(field))
       mine = std::min(mine, theirs);
     else if (is_of_kernel(field) && std::min(mine, theirs) == 0)
       mine = 0;

@@ -64,9 +64,7 @@ CostModel::Job CostModel::make_job(const Call& call,
   double rounds = 1;
   if (call.kind == CallKind::generate && has_limited_places(sizes, placement)) {
     const auto all = samples * batches.count;
-    const auto places = static_cast<double>(
-      responses_under_way(problem_.shapes.at(call.role),
-                          problem_.dtype(call.role), placement, sizes));
+    const auto places = responses_at_once(call, placement);
     rounds = std::max(1.0, all / places);
     samples /= rounds;
   }

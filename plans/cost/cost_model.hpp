@@ -128,9 +128,8 @@ private:
     double last_layers;  ///< of the last stage, which has the head
     double other_layers; ///< of the largest stage before it
     double micro_batches;
-    double samples; ///< per micro-batch
-    /// For generation: all responses over the number of slots.
-    double rounds = 1;
+    double samples;    ///< per micro-batch
+    double rounds = 1; ///< of a generation: all responses over those at once
     KindSet kinds = 0; ///< of nodes that the mesh is on
   };
 
@@ -186,6 +185,7 @@ private:
                             double device_s) const;
   double gpu_draw_s(const Job& job, double responses) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
+  double responses_at_once(const Call& call, const Placement& placement) const;
 
   const PlanProblem& problem_;
   const Hardware& hardware_;

@@ -125,6 +125,22 @@ double CostModel::update_s(const Call& call, const Placement& placement) const {
          * server_element_bytes * job.model.trained.parameters / rate;
 }
 
+/// As many as fill the cache at their mean length when they end, so that none
+/// is preempted on average: fewer than fit while most are still short.
+double CostModel::responses_at_once(const Call& call,
+                                    const Placement& placement) const {
+  const auto& shape = problem_.shapes.at(call.role);
+  const auto dtype = problem_.dtype(call.role);
+  const auto sizes = sizes_of(call, problem_.sizes);
+  const auto whole
+    = static_cast<double>(responses_under_way(shape, dtype, placement, sizes));
+  const auto most
+    = static_cast<double>(sequences_under_way(shape, dtype, placement, sizes));
+  const auto longer = static_cast<double>(sizes.max_sequence_tokens)
+                      / problem_.lengths.sequence_mean();
+  return std::clamp(whole * longer, whole, most);
+}
+
 /// Each slice begins with what is left of its responses, and feeds them first.
 /// Responses beyond the slots wait: more steps of fewer at once.
 double CostModel::slices_s(const Call& call, const Placement& placement,
@@ -136,9 +152,7 @@ double CostModel::slices_s(const Call& call, const Placement& placement,
                        ? double(problem_.sizes.max_new_tokens)
                        : lengths.max();
   const auto samples = job.samples * job.rounds;
-  const auto places = static_cast<double>(responses_under_way(
-    problem_.shapes.at(call.role), problem_.dtype(call.role), placement,
-    sizes_of(call, problem_.sizes)));
+  const auto places = responses_at_once(call, placement);
   double seconds = 0;
   std::vector<double> starts;
   for (auto slice = first; slice <= last; ++slice) {

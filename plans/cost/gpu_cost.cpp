@@ -2,7 +2,7 @@
 // gpu_counts.hpp: a kernel takes its products or its bytes, a layer as long as
 // its kernels or their launches, and copies that stop the host are added.
 #include "plans/cost/cost_model.hpp"
-#include "plans/cost/gpu_counts.hpp"
+#include "plans/cost/gpu_layer.hpp"
 
 #include <algorithm>
 
@@ -39,12 +39,6 @@ double copies_s(const Hardware& hw, std::int64_t copies) {
   return static_cast<double>(copies) * hw.copy_s;
 }
 
-/// Returns the launches of a layer whose device computes so many experts.
-double layer_launches(std::int64_t of_one_mlp, double experts) {
-  return static_cast<double>(of_one_mlp)
-         + static_cast<double>(expert_launches) * std::max(0.0, experts - 1);
-}
-
 } // namespace
 
 bool CostModel::is_counted() const {
@@ -61,7 +55,11 @@ CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
   const auto& hw = numbers(job.kinds);
   const auto& strategy = job.placement.strategy;
   const bool trains = kind == PassKind::train;
-  const auto& counts = trains ? gpu_counts.train_layer : gpu_counts.score_layer;
+  const auto given = [&](GpuPass pass) {
+    return plans::gpu_layer(m, pass, tokens, strategy, hw.compute_capability);
+  };
+  const auto forward = given(GpuPass::score);
+  const auto all = trains ? given(GpuPass::train) : forward;
   const auto traffic = m.traffic.under(strategy);
   const auto weights = m.read_parameters(tokens) / job.t;
   const auto scale = m.bytes.factor / bytes_of_count;
@@ -74,27 +72,25 @@ CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
   const auto seconds = [&](double times, double all_bytes) {
     const auto own = bytes_of_count
                      * (times * weights + times * tokens * traffic.products());
-    const auto rest = std::max(0.0, counts.traffic * all_bytes - own);
+    const auto rest = std::max(0.0, all.traffic * all_bytes - own);
     return std::max(times * products_s, scale * own / hw.mem_Bps)
            + times * attention_s + scale * rest / hw.mem_Bps;
   };
-  const auto experts = m.device_experts(tokens, strategy);
-  const auto forward = layer_launches(gpu_counts.score_layer.launches, experts);
   const auto tensor_s = job.t > 1 ? hw.launch_tp_extra_s : 0.0;
   LayerTime time{.compute
                  = seconds(1, least_forward_bytes(traffic, weights, tokens)),
                  .network = layer_network_s(job, tokens),
-                 .host = launches_s(hw, forward) + tensor_s};
-  if (m.experts.count > 0)
-    time.compute += copies_s(hw, expert_blocking_copies);
+                 .host = launches_s(hw, forward.launches) + tensor_s};
+  time.compute += copies_s(hw, forward.blocking_copies);
   if (!trains)
     return time;
   const auto times = m.trained.backward;
   time.backward_compute = seconds(
     times, least_backward_bytes(traffic, weights, tokens) * times / 2);
+  time.backward_compute
+    += copies_s(hw, all.blocking_copies - forward.blocking_copies);
   time.backward_host
-    = launches_s(hw, layer_launches(counts.launches, 2 * experts) - forward)
-      + tensor_s;
+    = launches_s(hw, all.launches - forward.launches) + tensor_s;
   return time;
 }
 
@@ -124,26 +120,27 @@ double CostModel::gpu_decode_read_s(const Job& job, double responses) const {
     = least_decode_bytes(m.traffic.under(job.placement.strategy),
                          m.read_parameters(responses) / job.t, responses,
                          /*keys=*/0);
-  return gpu_counts.decode_layer.traffic * bytes * m.bytes.factor
-         / bytes_of_count / numbers(job.kinds).mem_Bps;
+  const auto& hw = numbers(job.kinds);
+  const auto layer
+    = plans::gpu_layer(m, GpuPass::decode, responses, job.placement.strategy,
+                       hw.compute_capability);
+  return layer.traffic * bytes * m.bytes.factor / bytes_of_count / hw.mem_Bps;
 }
 
-/// Graphs are replayed neither under tensor parallelism nor with experts
-/// (models/transformer/decoder.cpp).
+/// Replayed as a graph, or launched kernel by kernel.
 double CostModel::gpu_decode_layer_s(const Job& job, double responses,
                                      double device_s) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
-  const auto& counts = gpu_counts.decode_layer;
-  const auto launches = layer_launches(
-    counts.launches, m.device_experts(responses, job.placement.strategy));
-  const auto gaps = graph_seconds(hw, launches);
-  if (job.t <= 1 && m.experts.count == 0 && gaps > 0)
+  const auto& strategy = job.placement.strategy;
+  const auto layer = plans::gpu_layer(m, GpuPass::decode, responses, strategy,
+                                      hw.compute_capability);
+  const auto gaps = graph_seconds(hw, layer.launches);
+  if (is_captured(m, strategy) && gaps > 0)
     return device_s + gaps;
   const auto host_s
-    = launches_s(hw, launches) + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  return std::max(device_s, host_s)
-         + copies_s(hw, m.experts.count > 0 ? expert_blocking_copies : 0);
+    = launches_s(hw, layer.launches) + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
+  return std::max(device_s, host_s) + copies_s(hw, layer.blocking_copies);
 }
 
 /// The head of one token of each response, which all tensor peers draw from all

@@ -24,9 +24,10 @@ struct GpuStepCounts {
   GpuCounts prompt_layer, continued_layer;
   GpuCounts score_layer, score_rest;
   GpuCounts train_layer, train_rest;
-  /// A micro-batch's layer with eight experts, two per token: multiplied in
+  /// The same layers with `num_counted_experts`, two per token: multiplied in
   /// groups, and one after the other.
-  GpuCounts expert_layer, single_experts;
+  GpuCounts expert_decode, expert_score, expert_layer;
+  GpuCounts single_score, single_experts;
 };
 
 inline constexpr GpuStepCounts gpu_counts{
@@ -38,16 +39,19 @@ inline constexpr GpuStepCounts gpu_counts{
   .score_rest = {6, 1.44, 1},
   .train_layer = {37, 1.26, 0},
   .train_rest = {18, 1.55, 1},
-  .expert_layer = {68, 2.63, 1},
-  .single_experts = {198, 2.24, 1},
+  .expert_decode = {49, 1.02, 1},
+  .expert_score = {20, 1.31, 1},
+  .expert_layer = {68, 2.02, 1},
+  .single_score = {51, 1.09, 1},
+  .single_experts = {198, 1.72, 1},
 };
+inline constexpr std::int64_t num_counted_experts = 8;
 
-/// Launches of one more expert of a layer: its rows are gathered, two products,
-/// the unit between them, its outputs added to their tokens. Not counted by the
-/// test.
-inline constexpr std::int64_t expert_launches = 5;
-/// Copies of a layer with experts that stop the host, which reads the router's
-/// scores.
-inline constexpr std::int64_t expert_blocking_copies = 1;
+/// Launches of one more expert where they are multiplied one after the other.
+struct LaunchesPerExpert {
+  std::int64_t decode = 0, score = 0, train = 0;
+};
+inline constexpr LaunchesPerExpert launches_per_expert{
+  .decode = 5, .score = 5, .train = 20};
 
 } // namespace troupe::plans

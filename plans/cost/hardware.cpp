@@ -81,6 +81,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"device", "gemm_flops", &H::gemm_flops, "FLOP/s", false},
     {"device", "gemm_width_half", &H::gemm_width_half, "columns", true},
     {"device", "attn_flops", &H::attn_flops, "FLOP/s", false},
+    {"device", "compute_capability", &H::compute_capability, "version", true},
     {"device", "mem_Bps", &H::mem_Bps, "bytes/s", false},
     {"device", "cache_Bps", &H::cache_Bps, "bytes/s", true},
     {"device", "optimizer_Bps", &H::optimizer_Bps, "bytes/s", true},

@@ -49,7 +49,9 @@ struct Hardware : QuotedEngines, KernelSeconds {
   /// Columns of a tensor shard at which products reach half of gemm_flops.
   double gemm_width_half = 0;
   double attn_flops = 0; ///< FLOP/s of attention scores and their products
-  double mem_Bps = 0;    ///< device memory, read or write
+  /// Decides which kernels libtorch has for a GPU: 9 for Hopper. 0: not known.
+  double compute_capability = 0;
+  double mem_Bps = 0; ///< device memory, read or write
   /// Reads of the KV cache by decoding; 0: mem_Bps. In a file of CPUs (one
   /// without `mem_bytes`) it defaults to `host_cache_share` of mem_Bps.
   double cache_Bps = 0;

@@ -21,6 +21,7 @@ constexpr const char* a100x8_text = R"(name: a100x8
 devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: A100-SXM4-80GB data sheet"}
+  compute_capability: {value: 8, source: "spec: Ampere"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
   gemm_flops: {value: 1.62e14, source: "fitted to ReaL's published cells"}
   gemm_width_half: {value: 90, source: "fitted to ReaL's published cells"}
@@ -56,6 +57,7 @@ constexpr const char* h100x8_text = R"(name: h100x8
 devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: H100-SXM5-80GB data sheet"}
+  compute_capability: {value: 9, source: "spec: Hopper"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
   gemm_flops: {value: 6.4e14, source: "spec: 989 TFLOP/s bf16 times 0.65, which large products reach within the power limit"}
   gemm_width_half: {value: 64, source: "assumed: half a tile of 128 columns"}

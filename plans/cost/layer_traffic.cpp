@@ -62,9 +62,14 @@ double LayerTraffic::backward() const {
 
 double layer_weights(const ModelShape& shape) {
   const LayerTraffic layer(shape);
+  const auto& experts = shape.experts;
+  const auto width = experts.exist() ? static_cast<double>(
+                       experts.count * experts.width + experts.shared_width)
+                                     : layer.inner;
+  const auto router = layer.hidden * static_cast<double>(experts.count);
   return layer.hidden * (layer.queries + 2 * layer.keys)
          + layer.queries * layer.hidden
-         + (layer.gates + 1) * layer.hidden * layer.inner + 2 * layer.hidden;
+         + (layer.gates + 1) * layer.hidden * width + router + 2 * layer.hidden;
 }
 
 double least_decode_bytes(const LayerTraffic& layer, double weights,

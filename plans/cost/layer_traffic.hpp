@@ -34,7 +34,8 @@ struct LayerTraffic {
   double backward() const;
 };
 
-/// Numbers of a layer's weights: matrices and two norms.
+/// Numbers of a layer's weights: matrices, those of all experts among them, and
+/// two norms.
 double layer_weights(const ModelShape& shape);
 
 /// Returns the bytes of a decode step: `weights`, and for each sequence its

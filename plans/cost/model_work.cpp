@@ -35,7 +35,8 @@ ModelWork::ModelWork(const ModelShape& shape, DType products,
     experts = {.count = static_cast<double>(shape.experts.count),
                .per_token = static_cast<double>(shape.experts.per_token),
                .parameters = (shape.gated_mlp ? 3.0 : 2.0) * hidden
-                             * static_cast<double>(shape.experts.width)};
+                             * static_cast<double>(shape.experts.width),
+               .width = static_cast<double>(shape.experts.width)};
   trained.moved = moved_bytes(shape, stored.weights);
   const auto& moved = trained.moved.units;
   trained.parameters

@@ -27,6 +27,7 @@ struct ExpertWork {
   double count = 0;
   double per_token = 0;
   double parameters = 0; ///< of one
+  double width = 0;      ///< of one
 };
 
 /// Bytes of a number.

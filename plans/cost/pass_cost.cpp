@@ -1,6 +1,7 @@
 // CostModel's seconds of passes: what a layer and the head take, what is sent
 // between devices, and micro-batches through the stages of a pipeline.
 #include "plans/cost/cost_model.hpp"
+#include "plans/cost/gpu_layer.hpp"
 
 #include <algorithm>
 
@@ -68,11 +69,15 @@ double CostModel::layer_network_s(const Job& job, double tokens) const {
                * (2 * (job.t - 1) / job.t * m.bytes.activation * m.hidden
                     * tokens / link_Bps(job, job.span.tensor)
                   + link_latency_s(job, job.span.tensor));
-  if (dp_ranks > 1)
-    seconds += 2 * (dp_ranks - 1) / dp_ranks * m.bytes.expert_row * m.hidden
-                 * tokens * m.experts.per_token / job.t
-                 / link_Bps(job, job.span.data)
-               + 3 * link_latency_s(job, job.span.data);
+  if (dp_ranks > 1) {
+    const auto bytes
+      = m.bytes.expert_row * m.hidden * tokens * m.experts.per_token / job.t;
+    seconds
+      += 2 * (dp_ranks - 1) / dp_ranks * bytes / link_Bps(job, job.span.data)
+         + 3 * link_latency_s(job, job.span.data);
+    if (is_counted() && !gpu_engine.exchanges_rows) // off and on, both ways
+      seconds += 4 * bytes / numbers(job.kinds).host_Bps;
+  }
   return seconds;
 }
 

@@ -44,10 +44,7 @@ public:
   /// Returns at least one response: with less, generation fails. The first
   /// stage has most layers and so the least memory left.
   std::uint64_t slots() const {
-    // slices of several steps share a batch; few of the old ones go on
-    auto under_way = a_chunk() * unsigned_of(std::max(1, place_.slices));
-    if (sizes_.max_sequences > 0)
-      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    auto under_way = wanted_sequences();
     if (place_.responses > 0)
       under_way = std::min<std::uint64_t>(under_way, place_.responses);
     if (sizes_.kv_cache_bytes == 0 || sizes_.engine.serves)
@@ -56,8 +53,24 @@ public:
     return std::clamp<std::uint64_t>(
       sizes_.kv_cache_bytes / (slot * size_bytes(types_.cache)), 1, under_way);
   }
+  /// Returns the most sequences at once: a cache of whole sequences has no room
+  /// for more than its slots.
+  std::uint64_t sequences() const {
+    const bool has_pages
+      = sizes_.engine.storage == StorageRule::gpu && !sizes_.engine.serves;
+    return has_pages ? std::min(wanted_sequences(), sequences_a_slot * slots())
+                     : slots();
+  }
 
 private:
+  /// Returns the sequences at once if memory has room for all of them.
+  std::uint64_t wanted_sequences() const {
+    // slices of several steps share a batch; few of the old ones go on
+    const auto under_way = a_chunk() * unsigned_of(std::max(1, place_.slices));
+    return sizes_.max_sequences > 0
+             ? std::min<std::uint64_t>(under_way, sizes_.max_sequences)
+             : under_way;
+  }
   std::uint64_t longest() const {
     return std::max<std::uint64_t>(1, unsigned_of(sizes_.max_sequence_tokens));
   }
@@ -124,7 +137,7 @@ private:
   std::uint64_t generate_bytes() const {
     const auto cached = slots();
     const auto lanes = std::min<std::uint64_t>(place_.strategy.pp, cached);
-    const auto in_lane = ceil_div(cached, lanes);
+    const auto in_lane = ceil_div(sequences(), lanes);
     const auto prompt = std::max<std::uint64_t>(
       1, sizes_.max_new_tokens > 0
            ? longest() - std::min(longest(), new_tokens())
@@ -197,6 +210,12 @@ std::uint64_t responses_under_way(const ModelShape& shape, DType dtype,
                                   const Placement& placement,
                                   const BatchSizes& sizes) {
   return CallMemory(shape, dtype, placement, sizes, 0).slots();
+}
+
+std::uint64_t sequences_under_way(const ModelShape& shape, DType dtype,
+                                  const Placement& placement,
+                                  const BatchSizes& sizes) {
+  return CallMemory(shape, dtype, placement, sizes, 0).sequences();
 }
 
 std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,

@@ -41,6 +41,12 @@ struct EngineTraits {
 /// layer and head to matter.
 inline constexpr std::int64_t served_check_tokens = 24;
 
+/// A cache with pages starts at most so many sequences for each that it holds
+/// at full length: those that end early, or have just begun, leave pages to
+/// others, and if all grow the youngest are preempted (models/generate/
+/// admission.hpp). What is bounded is the memory of a pass over all of them.
+inline constexpr std::uint64_t sequences_a_slot = 4;
+
 /// Sizes of a step that memory and arithmetic depend on.
 struct BatchSizes {
   std::uint32_t samples_per_step = 1;
@@ -78,9 +84,14 @@ inline bool has_limited_places(const BatchSizes& sizes,
   return sizes.max_sequences > 0 || sizes.kv_cache_bytes > 0
          || placement.responses > 0;
 }
-/// Returns the responses that a dp rank decodes at once; the others wait for a
-/// slot.
+/// Returns the responses of full length that a dp rank decodes at once; the
+/// others wait for a slot.
 std::uint64_t responses_under_way(const ModelShape& shape, DType dtype,
+                                  const Placement& placement,
+                                  const BatchSizes& sizes);
+/// Returns the most sequences that a dp rank runs at once, whatever their
+/// lengths: more than those where its cache has pages.
+std::uint64_t sequences_under_way(const ModelShape& shape, DType dtype,
                                   const Placement& placement,
                                   const BatchSizes& sizes);
 

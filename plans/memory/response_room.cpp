@@ -39,6 +39,13 @@ std::uint64_t ResponseCall::cache_bytes(std::uint32_t responses) const {
          * size_bytes(stored_types(sizes.engine.storage, dtype).cache);
 }
 
+std::uint32_t ResponseCall::sequences(std::uint32_t responses) const {
+  auto place = placement;
+  place.responses = responses;
+  return static_cast<std::uint32_t>(
+    sequences_under_way(shape, dtype, place, sizes));
+}
+
 std::uint32_t ResponseCall::most() const {
   auto place = placement;
   place.responses = 0;
@@ -93,6 +100,7 @@ ResponseRoom response_room(const ResponseCall& call,
     responses = first == steps.end() ? steps.back() : *first;
   }
   return {.responses = responses,
+          .sequences = call.sequences(responses),
           .all = call.all(),
           .cache_bytes = call.cache_bytes(responses)};
 }

@@ -1,7 +1,9 @@
 // How many responses a generation decodes at once per device, and so how large
 // its KV cache is (`rollout.kv_cache_gb`, `rollout.max_sequences`). With `auto`
 // the cache gets what the plan leaves free on the fullest device of the call.
-// The run, the plan check, the simulator and the searches all get it from here.
+// It is measured in responses of full length; where it has pages, more run at
+// once as long as they are short. The run, the plan check, the simulator and
+// the searches all get it from here.
 #pragma once
 
 #include "plans/memory/second_models.hpp"
@@ -19,7 +21,9 @@ struct Settings;
 namespace troupe::plans {
 
 struct ResponseRoom {
-  std::uint32_t responses = 0;   ///< at once per dp rank
+  std::uint32_t responses = 0; ///< of full length at once per dp rank
+  /// Most at once, which have room if they are short; on CPUs the same.
+  std::uint32_t sequences = 0;
   std::uint32_t all = 0;         ///< all that the rank generates, of a chunk
   std::uint64_t cache_bytes = 0; ///< of their keys and values, per device
 
@@ -41,6 +45,8 @@ struct ResponseCall {
   std::uint64_t bytes(std::uint32_t responses, std::uint32_t stage) const;
   /// Returns the bytes of the call's own cache on the stage with most layers.
   std::uint64_t cache_bytes(std::uint32_t responses) const;
+  /// Returns the most sequences at once in a cache of `responses`.
+  std::uint32_t sequences(std::uint32_t responses) const;
   /// Returns as many responses as the settings allow, regardless of memory.
   std::uint32_t most() const;
   /// Returns all of them, regardless of the settings.

@@ -95,8 +95,11 @@ std::string rooms_text(const plans::ResponseRooms& rooms) {
   std::string text;
   for (const auto& [call, room] : rooms)
     text += fmt::format(
-      "{}: {} of {} answers at once on a rank, in a cache of {} a device\n",
+      "{}: {} of {} answers at once on a rank{}, in a cache of {} a device\n",
       call, room.responses, room.all,
+      room.sequences > room.responses
+        ? fmt::format(", up to {} while they are short", room.sequences)
+        : "",
       bytes_text(static_cast<double>(room.cache_bytes)));
   return text;
 }

@@ -66,6 +66,7 @@ Json rooms_json(const plans::ResponseRooms& rooms) {
   auto calls = Json::object();
   for (const auto& [call, room] : rooms)
     calls[call] = {{"answers", room.responses},
+                   {"sequences", room.sequences},
                    {"of", room.all},
                    {"cache_bytes", room.cache_bytes}};
   return calls;

@@ -241,7 +241,9 @@ plans::ResponseRoom ModelProfiler::room_for(std::size_t responses) const {
   constexpr std::uint64_t cache_divisor = 4;
   const auto bytes
     = device_memory_bytes(subject_.settings, pool_.num_devices());
-  return {.responses = static_cast<std::uint32_t>(responses),
+  const auto count = static_cast<std::uint32_t>(responses);
+  return {.responses = count,
+          .sequences = count,
           .cache_bytes = bytes / cache_divisor};
 }
 

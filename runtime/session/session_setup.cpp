@@ -32,7 +32,7 @@ actors::JoinReply make_join_reply(const RunBasis& basis) {
     join_reply.keeper = keeper_name(run.attempt.folder);
   join_reply.only_evaluates = run.mode() == RunMode::evaluate;
   for (const auto& [call, room] : run.work.report.rooms)
-    join_reply.rooms[call] = {room.responses, room.cache_bytes};
+    join_reply.rooms[call] = {room.responses, room.sequences, room.cache_bytes};
   join_reply.run_folder
     = std::filesystem::absolute(run.attempt.folder).string();
   return join_reply;

@@ -17,10 +17,21 @@ models::GenerateOptions options_with(const Settings& settings,
 TEST(CallOptions, AutoIsTheCacheSizeOfThePlan) {
   Settings settings;
   settings.cluster.device = "gpu";
-  const auto options
-    = options_with(settings, {.responses = 96, .cache_bytes = 5'000'000});
-  EXPECT_EQ(options.max_sequences, 96);
-  EXPECT_EQ(options.kv_cache_bytes, 5'000'000u);
+  const plans::ResponseRoom room{
+    .responses = 96, .sequences = 96, .cache_bytes = 5'000'000};
+  EXPECT_EQ(options_with(settings, room).max_sequences, 96);
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 5'000'000u);
+}
+
+TEST(CallOptions, AsManySequencesStartAsThePlanHasRoomForWhileTheyAreShort) {
+  Settings settings;
+  settings.cluster.device = "gpu";
+  const plans::ResponseRoom room{
+    .responses = 96, .sequences = 384, .cache_bytes = 5'000'000};
+  EXPECT_EQ(options_with(settings, room).max_sequences, 384);
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 5'000'000u);
+  settings.rollout.max_sequences = 100;
+  EXPECT_EQ(options_with(settings, room).max_sequences, 100);
 }
 
 TEST(CallOptions, ACallThatWritesMasksRecordsThem) {
@@ -55,7 +66,8 @@ TEST(CallOptions, NumbersOfTheSettingsAreTakenAsLimits) {
   Settings settings;
   settings.cluster.device = "cpu";
   settings.rollout.kv_cache_gb = 2;
-  const plans::ResponseRoom room{.responses = 3, .cache_bytes = 100};
+  const plans::ResponseRoom room{
+    .responses = 3, .sequences = 3, .cache_bytes = 100};
   EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 2'000'000'000u);
   EXPECT_EQ(options_with(settings, room).max_sequences, 64)
     << "shorter answers than foreseen leave room for more";

@@ -10,7 +10,7 @@
 #include "models/transformer/decoder.hpp"
 #include "models/transformer/transformer.hpp"
 #include "models/transformer/vocab_logprobs.hpp"
-#include "plans/cost/gpu_counts.hpp"
+#include "plans/cost/gpu_layer.hpp"
 #include "plans/cost/layer_traffic.hpp"
 
 #include <ATen/ops/arange.h>
@@ -18,8 +18,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/models/aten_counter.hpp"
+#include "tests/support/models/counted_flash.hpp"
 
-#include <cstring>
 #include <numeric>
 #include <set>
 #include <span>
@@ -32,6 +32,7 @@ namespace {
 using troupe::testing::AtenCounter;
 using troupe::testing::AtenCounts;
 using troupe::testing::counted_memory;
+using troupe::testing::CountedFlash;
 
 using plans::gpu_counts;
 
@@ -60,8 +61,14 @@ constexpr Row train_rest{"rest of a micro-batch", gpu_counts.train_rest,
                          "none"};
 constexpr Row expert_layer{"layer with experts of a micro-batch",
                            gpu_counts.expert_layer, "any, 1.5, 0"};
-constexpr Row single_experts{"layer with experts, one by one",
+constexpr Row expert_score{"layer with experts of a pass without gradients",
+                           gpu_counts.expert_score, "any, 1.2, 0"};
+constexpr Row expert_decode{"layer with experts of a decode step",
+                            gpu_counts.expert_decode, "any, 1.2, 0"};
+constexpr Row single_experts{"layer of a micro-batch, experts one by one",
                              gpu_counts.single_experts, "groups"};
+constexpr Row single_score{"layer without gradients, experts one by one",
+                           gpu_counts.single_score, "groups"};
 
 /// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
 /// but for the number of heads.
@@ -82,24 +89,27 @@ ModelShape counted_shape(std::int64_t layers) {
 
 /// Returns the same with experts, of which those of a token are as wide as the
 /// MLP together: Mixtral's 8 with 2 each, as wide as 30B-A3B's.
-ModelShape counted_experts(std::int64_t layers) {
+ModelShape counted_experts(std::int64_t layers,
+                           std::int64_t count = plans::num_counted_experts) {
   ModelShape shape = counted_shape(layers);
-  shape.experts.count = 8;
+  shape.experts.count = count;
   shape.experts.per_token = 2;
   shape.experts.width = shape.intermediate_size / 2;
   return shape;
 }
 
-constexpr std::int64_t slots = 2;   // 32 beside 8B
-constexpr std::int64_t keys = 1024; // of a sequence that decodes
+constexpr std::int64_t slots = 2;       // 32 beside 8B
+constexpr std::int64_t many_slots = 32; // whose tokens go to all experts
+constexpr std::int64_t keys = 1024;     // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
 constexpr std::int64_t length = 128;
 constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
 
 /// Returns the least bytes of a layer of a decode step.
-double least_of_decode(const ModelShape& shape) {
+double least_of_decode(const ModelShape& shape, std::int64_t rows = slots) {
   return plans::least_decode_bytes(plans::LayerTraffic(shape),
-                                   plans::layer_weights(shape), slots, keys);
+                                   plans::layer_weights(shape),
+                                   static_cast<double>(rows), keys);
 }
 
 /// Returns those of a layer of a pass without gradients.
@@ -123,49 +133,6 @@ double least_of_rest(const ModelShape& shape, std::int64_t rows,
                                    static_cast<double>(shape.vocab_size),
                                    static_cast<double>(rows));
 }
-
-/// Flash attention that computes nothing and counts what the kernels of a GPU
-/// do: one launch forward; backward three, and two sums over the heads that
-/// share keys.
-class CountedFlash final : public FlashKernel {
-public:
-  at::ScalarType operands() const override {
-    return at::kBFloat16;
-  }
-  FlashContext forward(const FlashCall& call) const override {
-    const at::Tensor out = like(call.queries_TAD);
-    const at::Tensor lse
-      = zeros({call.queries_TAD.size(1), call.queries_TAD.size(0)}, at::kFloat);
-    AtenCounter::add("flash", 1,
-                     bytes(call.queries_TAD) * 2 + bytes(call.keys_KGD) * 2
-                       + bytes(lse));
-    return {out, lse};
-  }
-  FlashGradients backward(const FlashCall& call, const FlashContext& found,
-                          const at::Tensor& d_context_TAD) const override {
-    const std::int64_t q = bytes(call.queries_TAD);
-    const std::int64_t k = bytes(call.keys_KGD);
-    AtenCounter::add("flash_backward", 5,
-                     3 * q + 2 * k + bytes(found.lse_AT) // in
-                       + q + 2 * q                       // dq, dk and dv of all
-                       + 2 * q + 2 * k);                 // their sums
-    return {like(d_context_TAD), like(call.keys_KGD), like(call.values_KGD)};
-  }
-
-private:
-  static std::int64_t bytes(const at::Tensor& x) {
-    return x.numel() * x.element_size();
-  }
-  /// Returns zeros without an operation that would be counted.
-  static at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type) {
-    const at::Tensor x = at::empty(sizes, type);
-    std::memset(x.mutable_data_ptr(), 0, x.nbytes());
-    return x;
-  }
-  static at::Tensor like(const at::Tensor& x) {
-    return zeros(x.sizes(), x.scalar_type());
-  }
-};
 
 /// A model of zeros with its gradients.
 struct Counted {
@@ -192,17 +159,33 @@ struct Counted {
   }
 };
 
-AtenCounts decode_step(std::int64_t layers) {
-  Counted model(counted_shape(layers));
+/// Gives tokens and routers numbers under which tokens go to all experts.
+void spread_tokens(Counted& model) {
+  const auto waves = [](const at::Tensor& x, double step) {
+    x.copy_(at::arange(x.numel(), at::kFloat).mul_(step).sin_().view_as(x));
+  };
+  waves(model.weights.embedding, 1.7);
+  double step = 0.3;
+  for (LayerWeights& w : model.weights.layers) {
+    w.post_norm.weight.fill_(1);
+    waves(w.moe.router, step += 0.4);
+  }
+}
+
+AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
+                       bool groups = true) {
+  Counted model(shape, groups);
+  if (shape.experts.exist())
+    spread_tokens(model);
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
-  cache.reset(slots, 2 * keys);
+  cache.reset(num_slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
   std::vector<DrawKey> names;
-  for (std::int32_t slot = 0; slot < slots; ++slot) {
-    row.push_back({7, cache.take_slot(), keys - 1});
+  for (std::int32_t slot = 0; slot < num_slots; ++slot) {
+    row.push_back({7 + slot, cache.take_slot(), keys - 1});
     cache.make_room(slot, 0, keys);
     rows.push_back(slot);
     names.push_back({{1, 2}, 3, 4});
@@ -246,19 +229,6 @@ AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
   const AtenCounter counter;
   step();
   return counter.counts();
-}
-
-/// Gives tokens and routers numbers under which tokens go to all experts.
-void spread_tokens(Counted& model) {
-  const auto waves = [](const at::Tensor& x, double step) {
-    x.copy_(at::arange(x.numel(), at::kFloat).mul_(step).sin_().view_as(x));
-  };
-  waves(model.weights.embedding, 1.7);
-  double step = 0.3;
-  for (LayerWeights& w : model.weights.layers) {
-    w.post_norm.weight.fill_(1);
-    waves(w.moe.router, step += 0.4);
-  }
 }
 
 enum class Pass : std::uint8_t { score, train };
@@ -344,9 +314,9 @@ TEST(AtenCounter, CountsKernelsAndTheirBytesAndNamesWhatItDoesNotKnow) {
 }
 
 TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
-  const AtenCounts one = decode_step(1);
-  const AtenCounts layer = decode_step(2).minus(one);
   const ModelShape shape = counted_shape(1);
+  const AtenCounts one = decode_step(shape);
+  const AtenCounts layer = decode_step(counted_shape(2)).minus(one);
   expect_within(decode_layer, layer, least_of_decode(shape));
   expect_within(decode_rest, one.minus(layer), least_of_rest(shape, slots, 1));
 }
@@ -378,17 +348,64 @@ TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
   expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
 }
 
+/// Returns the counts of the layer that a second one adds.
+template <class Count>
+AtenCounts of_a_layer(const Count& count) {
+  return count(2).minus(count(1));
+}
+
+AtenCounts expert_counts(Pass pass, bool groups, std::int64_t experts) {
+  return of_a_layer([&](std::int64_t layers) {
+    return micro_batch(counted_experts(layers, experts), pass, groups);
+  });
+}
+
+AtenCounts expert_decode_counts(std::int64_t experts) {
+  return of_a_layer([&](std::int64_t layers) {
+    return decode_step(counted_experts(layers, experts), many_slots);
+  });
+}
+
 TEST(AtenCounts, OfALayerWithExpertsAreWithinTheirBudget) {
+  constexpr std::int64_t all = plans::num_counted_experts;
   const ModelShape shape = counted_experts(1);
-  const auto counted = [](std::int64_t layers, bool groups) {
-    return micro_batch(counted_experts(layers), Pass::train, groups);
+  expect_within(expert_layer, expert_counts(Pass::train, /*groups=*/true, all),
+                torchtitan_bytes(shape));
+  expect_within(expert_score, expert_counts(Pass::score, /*groups=*/true, all),
+                least_of_score(shape));
+  expect_within(single_experts,
+                expert_counts(Pass::train, /*groups=*/false, all),
+                torchtitan_bytes(shape));
+  expect_within(single_score, expert_counts(Pass::score, /*groups=*/false, all),
+                least_of_score(shape));
+  expect_within(expert_decode, expert_decode_counts(all),
+                least_of_decode(shape, many_slots));
+}
+
+TEST(AtenCounts, GroupsTakeAsManyLaunchesForHalfTheExperts) {
+  constexpr std::int64_t all = plans::num_counted_experts;
+  const auto more = [](const AtenCounts& of_all, const AtenCounts& of_half) {
+    return double(of_all.launches - of_half.launches) / (all / 2);
   };
-  const AtenCounts layer
-    = counted(2, /*groups=*/true).minus(counted(1, /*groups=*/true));
-  expect_within(expert_layer, layer, torchtitan_bytes(shape));
-  const AtenCounts single
-    = counted(2, /*groups=*/false).minus(counted(1, /*groups=*/false));
-  expect_within(single_experts, single, torchtitan_bytes(shape));
+  const auto launches = [&](Pass pass, bool groups) {
+    return more(expert_counts(pass, groups, all),
+                expert_counts(pass, groups, all / 2));
+  };
+  EXPECT_EQ(launches(Pass::train, /*groups=*/true), 0);
+  EXPECT_EQ(launches(Pass::score, /*groups=*/true), 0);
+  EXPECT_EQ(launches(Pass::train, /*groups=*/false),
+            plans::launches_per_expert.train);
+  EXPECT_EQ(launches(Pass::score, /*groups=*/false),
+            plans::launches_per_expert.score);
+  EXPECT_EQ(more(expert_decode_counts(all), expert_decode_counts(all / 2)),
+            plans::launches_per_expert.decode);
+}
+
+TEST(AtenCounts, PlansKnowTheGpusThatMultiplyInGroups) {
+  for (int generation = 6; generation < 13; ++generation)
+    EXPECT_EQ(plans::multiplies_in_groups(generation),
+              has_grouped_products(generation))
+      << generation;
 }
 
 } // namespace

@@ -146,7 +146,8 @@ ClusterHardware with_slower_kind(ClusterHardware hardware, std::size_t kind,
     const std::string_view unit = field.unit;
     auto& number = slower.*(field.value);
     const auto times = 1 + double(random() % 30) / 10;
-    if (random() % 2 == 0 || unit == "bytes" || unit == "share")
+    if (random() % 2 == 0 || unit == "bytes" || unit == "share"
+        || unit == "version")
       continue;
     if (unit == "bytes/s" || unit == "FLOP/s")
       number /= times;

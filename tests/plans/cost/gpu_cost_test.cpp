@@ -1,7 +1,7 @@
 // Predictions of our engine on GPUs: what each count adds to the seconds of a
 // call, by their gain when its price rises.
 #include "plans/cost/cost_model.hpp"
-#include "plans/cost/gpu_counts.hpp"
+#include "plans/cost/gpu_layer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -121,6 +121,30 @@ TEST(GpuCost, ADecodedTokenMovesTheCountedBytes) {
               of_tokens + prompts, 1e-6 * (of_tokens + prompts));
 }
 
+/// A cache of 8 responses of 128 and 64 tokens has 1,536 in all: 16 of 96.
+TEST(GpuCost, ShortResponsesShareTheCacheOfFewerLongOnes) {
+  auto problem = on_gpus();
+  const auto seconds = [&](std::uint32_t whole, const Lengths& lengths,
+                           std::uint32_t at_once = 0) {
+    problem.lengths = lengths;
+    problem.sizes.max_sequences = at_once;
+    return CostModel(problem).call_s(
+      problem.workflow.call("actor_gen"),
+      {.devices = ranks(0, 0), .strategy = {}, .responses = whole});
+  };
+  problem.sizes.max_sequence_tokens = 128 + 64;
+  problem.sizes.max_new_tokens = 64;
+  const Lengths longest(128, 64, 64), half(64, 32, 32), short_one(1, 15, 15);
+  EXPECT_NEAR(seconds(8, half), seconds(16, half, 16), 1e-9);
+  EXPECT_NEAR(seconds(8, longest), seconds(8, longest, 8), 1e-9);
+  EXPECT_GT(seconds(8, longest), 1.2 * seconds(16, longest));
+  EXPECT_NEAR(seconds(4, short_one), seconds(16, short_one, 16), 1e-9)
+    << "four times as many at most";
+  EXPECT_GT(seconds(4, short_one), 1.2 * seconds(8, short_one));
+  problem.sizes.engine.storage = StorageRule::published;
+  EXPECT_NEAR(seconds(8, half), seconds(8, half, 8), 1e-9);
+}
+
 TEST(GpuCost, DrawingOnTheHostCopiesAllLogitsToIt) {
   auto problem = on_gpus();
   const auto on_device = gpu_seconds(problem, "actor_gen", "d1");
@@ -158,6 +182,21 @@ TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
     EXPECT_NEAR(gpu_seconds(in_fp32, "ref_inf", strategy) / in_bf16, 2, 0.02)
       << strategy;
   }
+}
+
+/// fp32 rows of 4,096 numbers to two experts a token, off a device and on it,
+/// there and back, in 32 layers.
+TEST(GpuCost, RowsForExpertsOfOtherRanksGoThroughTheHost) {
+  const auto problem = on_gpus(shape_mixtral());
+  auto slow = problem;
+  slow.hardware.host_Bps = 1;
+  const auto more_s = [&](const char* strategy) {
+    return gpu_seconds(slow, "ref_inf", strategy)
+           - gpu_seconds(problem, "ref_inf", strategy);
+  };
+  EXPECT_EQ(more_s("t2e2"), 0) << "peers of a token have it";
+  const auto rows = 2 * (gpu_responses / 2) * (128 + gpu_tokens);
+  EXPECT_NEAR(more_s("d2e2"), 4 * rows * 4 * 4096 * 32, 1e3);
 }
 
 TEST(GpuCost, OfServersIsNotThatOfOurLaunches) {

@@ -130,6 +130,35 @@ TEST(CallMemory, TheCacheOfAGpuIsAsProductsAre) {
   EXPECT_EQ(responses_under_way(shape, DType::f32, {}, sizes), 5u);
 }
 
+TEST(CallMemory, ACacheWithPagesStartsMoreThanItHoldsAtFullLength) {
+  const auto shape = hand_shape();
+  BatchSizes sizes{
+    .samples_per_step = 64, .max_sequence_tokens = 32, .max_new_tokens = 31};
+  const auto at_once = [&](std::uint32_t responses) {
+    return sequences_under_way(shape, DType::bf16, {.responses = responses},
+                               sizes);
+  };
+  EXPECT_EQ(at_once(10), 10u) << "pages of whole sequences";
+  sizes.engine.storage = StorageRule::gpu;
+  EXPECT_EQ(at_once(10), 40u);
+  EXPECT_EQ(at_once(20), 64u) << "all of them";
+  EXPECT_EQ(at_once(0), 64u);
+  const auto bytes = [&] {
+    return active_bytes(CallKind::generate, shape, DType::bf16,
+                        {.devices = {Rank{0}}, .responses = 10}, sizes);
+  };
+  const auto of_all = bytes();
+  sizes.max_sequences = 10;
+  EXPECT_EQ(at_once(10), 10u) << "the settings' limit";
+  // the cache is the same; 30 rows of two streams, q k v, context and three of
+  // the MLP, and of a drawn token its last state and its logits
+  EXPECT_EQ(of_all - bytes(),
+            30u * (2 * (128 + 128 + 64 + 384 + 64) + 4 * 512));
+  sizes.engine.serves = true;
+  sizes.max_sequences = 0;
+  EXPECT_EQ(at_once(10), 10u) << "a server has pages of its own";
+}
+
 TEST(CallMemory, AMicroBatchHoldsWholeSequences) {
   const auto shape = hand_shape();
   Placement place{.devices = {Rank{0}}, .micro_batch_tokens = 100};

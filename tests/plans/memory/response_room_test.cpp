@@ -69,6 +69,21 @@ TEST(ResponseRoom, AutoFillsTheMemoryThatThePlanLeavesFree) {
   EXPECT_FALSE(check_plan(problem, plan).ok()) << "a step more does not fit";
 }
 
+TEST(ResponseRoom, OfOurGpusHasFourShortResponsesForEachLongOne) {
+  auto problem = long_responses();
+  const auto room_on = [&](StorageRule storage) {
+    problem.sizes.engine.storage = storage;
+    return check_plan(problem, fitted_preset("data_parallel", problem))
+      .rooms.at("actor_gen");
+  };
+  const auto whole = room_on(StorageRule::published);
+  EXPECT_EQ(whole.sequences, whole.responses);
+  problem.lengths = Lengths(512, 100, 1024); // are not what limits
+  const auto paged = room_on(StorageRule::gpu);
+  EXPECT_LT(paged.responses, paged.all);
+  EXPECT_EQ(paged.sequences, std::min(paged.all, 4 * paged.responses));
+}
+
 TEST(ResponseRoom, IsTheSameInCheckAndSimulation) {
   auto problem = long_responses();
   const auto plan = preset_of(problem, "verl");

@@ -1,0 +1,84 @@
+#include "plans/cost/gpu_layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::plans {
+
+namespace {
+
+constexpr double grouped_width = 8; ///< divides the widths of grouped products
+constexpr double bf16_bytes = 2;
+
+struct LayerCounts {
+  GpuCounts dense, grouped, single;
+  std::int64_t launches_per_expert = 0;
+};
+
+LayerCounts counts_of(GpuPass pass) {
+  const auto& all = gpu_counts;
+  const auto& more = launches_per_expert;
+  switch (pass) {
+  case GpuPass::decode:
+    return {all.decode_layer, all.expert_decode, all.expert_decode,
+            more.decode};
+  case GpuPass::train:
+    return {all.train_layer, all.expert_layer, all.single_experts, more.train};
+  case GpuPass::score:
+    break;
+  }
+  return {all.score_layer, all.expert_score, all.single_score, more.score};
+}
+
+GpuLayer with_launches(const GpuCounts& counts, double more) {
+  return {static_cast<double>(counts.launches) + more, counts.traffic,
+          counts.blocking_copies};
+}
+
+bool divides(double width) {
+  return std::fmod(width, grouped_width) == 0;
+}
+
+/// Returns the rows of a device's experts.
+double expert_rows(const internal::ModelWork& model, double tokens,
+                   const Strategy& strategy) {
+  return tokens * strategy.expert_group_dp() * model.experts.per_token
+         / strategy.ep;
+}
+
+} // namespace
+
+bool has_groups(const internal::ModelWork& model, GpuPass pass,
+                const Strategy& strategy, double compute_capability) {
+  const auto width = model.experts.width / (strategy.ep > 1 ? 1 : strategy.tp);
+  return multiplies_in_groups(compute_capability)
+         && model.bytes.factor == bf16_bytes && divides(model.hidden)
+         && divides(width)
+         && (pass != GpuPass::decode || gpu_engine.decodes_in_groups);
+}
+
+GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
+                   double tokens, const Strategy& strategy,
+                   double compute_capability) {
+  const auto counts = counts_of(pass);
+  if (model.experts.count == 0)
+    return with_launches(counts.dense, 0);
+  if (!has_groups(model, pass, strategy, compute_capability)) {
+    const auto touched = model.device_experts(tokens, strategy);
+    return with_launches(counts.single,
+                         static_cast<double>(counts.launches_per_expert)
+                           * (std::max(1.0, touched) - num_counted_experts));
+  }
+  const auto gathers
+    = std::ceil(expert_rows(model, tokens, strategy) / grouped_rows);
+  const auto launches
+    = static_cast<double>(counts.grouped.launches - counts.dense.launches);
+  return with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
+}
+
+bool is_captured(const internal::ModelWork& model, const Strategy& strategy) {
+  return (strategy.tp <= 1 || gpu_engine.captures_tensor_peers)
+         && (model.experts.count == 0 || gpu_engine.captures_experts);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,57 @@
+// Launches and bytes that a GPU is given for one layer of a model: the counts
+// of gpu_counts.hpp, which are those of one model with eight experts, for the
+// number of experts that its tokens go to. They depend on what our engine does,
+// which is listed here. Pure arithmetic.
+#pragma once
+
+#include "config/base/defaults.hpp"
+#include "config/base/strategy.hpp"
+#include "plans/cost/gpu_counts.hpp"
+#include "plans/cost/model_work.hpp"
+
+#include <cstdint>
+
+namespace troupe::plans {
+
+/// Traits of our engine on a GPU; `false` becomes `true` when it has them.
+struct GpuEngine {
+  bool decodes_in_groups = false; ///< experts; else one after the other
+  bool captures_experts = false;  ///< in the graph of a decode step
+  bool captures_tensor_peers = false;
+  bool exchanges_rows = false; ///< of experts; else their hosts do
+};
+inline constexpr GpuEngine gpu_engine{};
+
+/// Rows of experts that are gathered together for a product.
+inline constexpr double grouped_rows = defaults::grouped_rows_at_once_on_gpu;
+
+enum class GpuPass : std::uint8_t { decode, score, train };
+
+/// A layer of a pass, `train` both ways.
+struct GpuLayer {
+  double launches = 0;
+  double traffic = 0;
+  std::int64_t blocking_copies = 0;
+};
+
+/// Returns whether libtorch multiplies groups in one launch on GPUs of this
+/// compute capability (models/gpu/aten_options.hpp): Hopper and Blackwell.
+constexpr bool multiplies_in_groups(double compute_capability) {
+  return compute_capability >= 9 && compute_capability < 11;
+}
+
+/// Returns whether a pass multiplies experts in groups: in bf16, on GPUs that
+/// can, with widths that are multiples of 8 on a device.
+bool has_groups(const internal::ModelWork& model, GpuPass pass,
+                const Strategy& strategy, double compute_capability);
+
+/// Returns what a device is given for the last layer of a model, if `tokens`
+/// are those of a dp rank.
+GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
+                   double tokens, const Strategy& strategy,
+                   double compute_capability);
+
+/// Returns whether a decode step is replayed as a graph.
+bool is_captured(const internal::ModelWork& model, const Strategy& strategy);
+
+} // namespace troupe::plans
