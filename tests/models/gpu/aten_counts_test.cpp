@@ -172,13 +172,30 @@ void spread_tokens(Counted& model) {
   }
 }
 
+/// Returns what the second of two equal passes takes: the first makes room.
+AtenCounts second_feed(Counted& model, std::vector<DecodeToken> fed,
+                       KvCache& cache, const PassDraw& draw = {}) {
+  Decoder decoder(model.shape, model.weights, model.backend);
+  decoder.pack();
+  const RunContext context;
+  const auto step = [&] {
+    for (DecodeToken& token : fed)
+      ++token.id;
+    decoder.feed(fed, cache, context, draw);
+    if (!draw.rows_N.empty())
+      decoder.drawn();
+  };
+  step();
+  const AtenCounter counter;
+  step();
+  return counter.counts();
+}
+
 AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
                        bool groups = true) {
   Counted model(shape, groups);
   if (shape.experts.exist())
     spread_tokens(model);
-  Decoder decoder(model.shape, model.weights, model.backend);
-  decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(num_slots, 2 * keys);
   std::vector<DecodeToken> row;
@@ -190,17 +207,7 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
     rows.push_back(slot);
     names.push_back({{1, 2}, 3, 4});
   }
-  const RunContext context;
-  const auto step = [&] {
-    for (DecodeToken& token : row)
-      ++token.id;
-    decoder.feed(row, cache, context, {rows, names, {}});
-    decoder.drawn();
-  };
-  step(); // makes room
-  const AtenCounter counter;
-  step();
-  return counter.counts();
+  return second_feed(model, row, cache, {rows, names, {}});
 }
 
 /// A pass of generation with as many prompt tokens as a micro-batch has, the
@@ -208,8 +215,6 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
 /// drawn.
 AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
   Counted model(counted_shape(layers));
-  Decoder decoder(model.shape, model.weights, model.backend);
-  decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(sequences, cached + length);
   std::vector<DecodeToken> prompts;
@@ -219,16 +224,7 @@ AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
     for (std::int64_t t = 0; t < length; ++t)
       prompts.push_back({7, slot, static_cast<std::int32_t>(cached + t)});
   }
-  const RunContext context;
-  const auto step = [&] {
-    for (DecodeToken& token : prompts)
-      ++token.id;
-    decoder.feed(prompts, cache, context);
-  };
-  step(); // makes room
-  const AtenCounter counter;
-  step();
-  return counter.counts();
+  return second_feed(model, prompts, cache);
 }
 
 enum class Pass : std::uint8_t { score, train };
