@@ -20,7 +20,7 @@
 
 namespace troupe::models {
 
-/// Where keys and values of tokens are in the cache, by token.
+/// The places of tokens in the cache.
 struct CachedPlaces {
   std::vector<std::int64_t> pages;
   std::vector<std::int64_t> tokens; ///< of the page

@@ -167,7 +167,6 @@ private:
   Backend& backend_;
   RopeTables rope_;
   std::int64_t heads_width_;  ///< A*D
-  std::int64_t kv_width_;     ///< G*D
   std::vector<Layer> layers_; ///< packed
   Prepared head_;             ///< [V, H]
   TypedBlock stream_RH_;      ///< residual stream
@@ -186,7 +185,6 @@ private:
   DecodePass pass_;
   std::vector<DrawKey> keys_;  ///< of a captured pass's rows
   std::int64_t room_rows_ = 0; ///< capacity of the buffers
-  std::shared_ptr<net::Collectives> captured_group_; ///< outlives its graphs
   CapturedPasses capture_;
 };
 

@@ -23,7 +23,7 @@ void Decoder::compute_recorded(const PassWork& work, PassShape shape,
   if (!peers_.all_agree(now == capture_.places, "graphs that are still valid"))
     capture_.passes.clear();
   capture_.places = std::move(now);
-  captured_group_ = context.groups.tp;
+  capture_.group = context.groups.tp;
   shape.draws = work.draws;
   if (GraphCapture* known = capture_.passes.find(shape)) {
     for (std::size_t i = 0; i < layers_.size(); ++i)

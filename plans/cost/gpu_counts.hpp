@@ -17,11 +17,8 @@ struct GpuCounts {
 
 /// A layer of decoding, of a pass without gradients, and of a micro-batch of
 /// training, both ways; and what is once per pass: embedding, norm, head, loss.
-/// A layer of prompts in generation: new ones of 128 tokens, and as many tokens
-/// that follow 1,024 cached ones each.
 struct GpuStepCounts {
   GpuCounts decode_layer, decode_rest;
-  GpuCounts prompt_layer, continued_layer;
   GpuCounts score_layer, score_rest;
   GpuCounts train_layer, train_rest;
   /// The same layers with `num_counted_experts`, two per token: multiplied in
@@ -33,8 +30,6 @@ struct GpuStepCounts {
 inline constexpr GpuStepCounts gpu_counts{
   .decode_layer = {10, 1.01, 0},
   .decode_rest = {4, 1.02, 1},
-  .prompt_layer = {10, 1.05, 0},
-  .continued_layer = {12, 2.50, 0},
   .score_layer = {12, 1.05, 0},
   .score_rest = {6, 1.44, 1},
   .train_layer = {37, 1.26, 0},
@@ -46,6 +41,16 @@ inline constexpr GpuStepCounts gpu_counts{
   .single_experts = {198, 1.72, 1},
 };
 inline constexpr std::int64_t num_counted_experts = 8;
+
+/// A layer of a pass of prompts in generation: new ones of 128 tokens, and as
+/// many tokens that follow 1,024 cached ones each.
+struct GpuPromptCounts {
+  GpuCounts new_layer, continued_layer;
+};
+inline constexpr GpuPromptCounts gpu_prompt_counts{
+  .new_layer = {10, 1.05, 0},
+  .continued_layer = {12, 2.50, 0},
+};
 
 /// Launches of one more expert where they are multiplied one after the other.
 struct LaunchesPerExpert {

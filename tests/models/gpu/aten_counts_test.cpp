@@ -47,10 +47,6 @@ constexpr Row decode_layer{"layer of a decode step", gpu_counts.decode_layer,
                            "10, 1.2, 0"};
 constexpr Row decode_rest{"rest of a decode step", gpu_counts.decode_rest,
                           "none"};
-constexpr Row prompt_layer{"layer of a pass of new prompts",
-                           gpu_counts.prompt_layer, "none"};
-constexpr Row continued_layer{"layer of a pass of prompts that continue",
-                              gpu_counts.continued_layer, "none"};
 constexpr Row score_layer{"layer of a pass without gradients",
                           gpu_counts.score_layer, "none"};
 constexpr Row score_rest{"rest of a pass without gradients",
@@ -173,15 +169,12 @@ void spread_tokens(Counted& model) {
 }
 
 /// Returns what the second of two equal passes takes: the first makes room.
-AtenCounts second_feed(Counted& model, std::vector<DecodeToken> fed,
+AtenCounts second_feed(Counted& model, std::span<const DecodeToken> fed,
                        KvCache& cache, const PassDraw& draw = {}) {
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
-  const RunContext context;
   const auto step = [&] {
-    for (DecodeToken& token : fed)
-      ++token.id;
-    decoder.feed(fed, cache, context, draw);
+    decoder.feed(fed, cache, RunContext{}, draw);
     if (!draw.rows_N.empty())
       decoder.drawn();
   };
@@ -200,20 +193,17 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
   cache.reset(num_slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
-  std::vector<DrawKey> names;
+  const std::vector<DrawKey> names(num_slots, {{1, 2}, 3, 4});
   for (std::int32_t slot = 0; slot < num_slots; ++slot) {
     row.push_back({7 + slot, cache.take_slot(), keys - 1});
     cache.make_room(slot, 0, keys);
     rows.push_back(slot);
-    names.push_back({{1, 2}, 3, 4});
   }
   return second_feed(model, row, cache, {rows, names, {}});
 }
 
-/// A pass of generation with as many prompt tokens as a micro-batch has, the
-/// last ones of sequences of which `cached` tokens precede them. Nothing is
-/// drawn.
-AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
+/// A pass with the prompt tokens of a micro-batch, each after `cached` tokens.
+AtenCounts prompt_pass(std::int64_t layers, std::int32_t cached) {
   Counted model(counted_shape(layers));
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(sequences, cached + length);
@@ -221,8 +211,8 @@ AtenCounts prompt_pass(std::int64_t layers, std::int64_t cached) {
   for (int i = 0; i < sequences; ++i) {
     const std::int32_t slot = cache.take_slot();
     cache.make_room(slot, 0, cached + length);
-    for (std::int64_t t = 0; t < length; ++t)
-      prompts.push_back({7, slot, static_cast<std::int32_t>(cached + t)});
+    for (std::int32_t t = 0; t < length; ++t)
+      prompts.push_back({7, slot, cached + t});
   }
   return second_feed(model, prompts, cache);
 }
@@ -318,12 +308,15 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
 }
 
 TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
-  const ModelShape shape = counted_shape(1);
-  const auto layer = [](std::int64_t cached) {
+  const double least = least_of_score(counted_shape(1));
+  const auto layer = [](std::int32_t cached) {
     return prompt_pass(2, cached).minus(prompt_pass(1, cached));
   };
-  expect_within(prompt_layer, layer(0), least_of_score(shape));
-  expect_within(continued_layer, layer(keys), least_of_score(shape));
+  const plans::GpuPromptCounts& limits = plans::gpu_prompt_counts;
+  expect_within({"layer of new prompts", limits.new_layer, "none"}, layer(0),
+                least);
+  expect_within({"layer of continued ones", limits.continued_layer, "none"},
+                layer(keys), least);
 }
 
 TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {

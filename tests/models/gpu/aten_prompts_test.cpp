@@ -133,29 +133,36 @@ AtenOptions fused_options(const SlowFlash& kernel, const PromptCase& c,
           .own_kernels = own_kernels};
 }
 
+/// Expects the CPU's contexts, and one call for each pass with prompts, one
+/// more where some are new and others are not, and one more where these are too
+/// many keys.
+void expect_contexts(const std::vector<std::vector<float>>& want,
+                     const PromptCase& c, std::int64_t copied_keys,
+                     bool own_kernels) {
+  SCOPED_TRACE(std::to_string(c.kv_heads) + " key heads, window "
+               + std::to_string(c.window) + ", own kernels "
+               + std::to_string(own_kernels) + ", "
+               + std::to_string(copied_keys) + " keys at once");
+  const SlowFlash kernel(at::kFloat);
+  AtenBackend backend(at::kCPU,
+                      fused_options(kernel, c, copied_keys, own_kernels));
+  FedCache cache(backend, c);
+  const auto got = mixed_passes(cache);
+  for (std::size_t pass = 0; pass < want.size(); ++pass)
+    EXPECT_THAT(got[pass], Pointwise(FloatNear(1e-5F), want[pass]))
+      << "pass " << pass;
+  EXPECT_EQ(kernel.forward_calls(), copied_keys < 100 ? 5 : 4);
+}
+
 TEST(FusedPrompts, EqualTheCpusWithAKernelOfFp32) {
   for (const PromptCase& c :
        {PromptCase{}, PromptCase{1}, PromptCase{4}, PromptCase{2, 7}}) {
     FedCache on_cpu(host_backend(), c);
     const auto want = mixed_passes(on_cpu);
-    for (const bool own_kernels : {false, true})
-      for (const std::int64_t copied_keys : {1000, 60}) {
-        SCOPED_TRACE(std::to_string(c.kv_heads) + " key heads, window "
-                     + std::to_string(c.window) + ", own kernels "
-                     + std::to_string(own_kernels) + ", "
-                     + std::to_string(copied_keys) + " keys at once");
-        const SlowFlash kernel(at::kFloat);
-        AtenBackend backend(at::kCPU,
-                            fused_options(kernel, c, copied_keys, own_kernels));
-        FedCache cache(backend, c);
-        const auto got = mixed_passes(cache);
-        for (std::size_t pass = 0; pass < want.size(); ++pass)
-          EXPECT_THAT(got[pass], Pointwise(FloatNear(1e-5F), want[pass]))
-            << "pass " << pass;
-        // one for each pass with prompts, one more where some are new and
-        // others are not, and one more where these are too many keys
-        EXPECT_EQ(kernel.forward_calls(), copied_keys == 60 ? 5 : 4);
-      }
+    for (const bool own_kernels : {false, true}) {
+      expect_contexts(want, c, /*copied_keys=*/1000, own_kernels);
+      expect_contexts(want, c, /*copied_keys=*/60, own_kernels);
+    }
   }
 }
 
