@@ -313,9 +313,8 @@ TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
     return prompt_pass(2, cached).minus(prompt_pass(1, cached));
   };
   const plans::GpuPromptCounts& limits = plans::gpu_prompt_counts;
-  expect_within({"layer of new prompts", limits.new_layer, "none"}, layer(0),
-                least);
-  expect_within({"layer of continued ones", limits.continued_layer, "none"},
+  expect_within({"new prompts", limits.new_layer, "none"}, layer(0), least);
+  expect_within({"continued prompts", limits.continued_layer, "none"},
                 layer(keys), least);
 }
 
