@@ -243,7 +243,7 @@ void Rollout::draw(Lane& lane) {
 }
 
 void Rollout::draw_on_host(Lane& lane) {
-  const float* logits_NV = decoder_.logits(lane.due_tokens, context_);
+  const float* logits_NV = decoder_.logits(lane.due_tokens);
   const auto work = [&](std::int64_t begin, std::int64_t end) {
     auto& sampler = draws_.on_host[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);

@@ -12,7 +12,8 @@
 
 namespace troupe::models {
 
-struct AtenRows; // aten_parts.hpp
+struct AtenHeads; // aten_parts.hpp
+struct AtenRows;
 
 class AtenBackend final : public AtenViews {
 public:
@@ -181,7 +182,7 @@ private:
   /// Returns slots and positions of a pass.
   AtenRows rows_of(const DecodeTokens& tokens) const;
   void attend_prompts(const DecodeAttention& what, const DecodeTokens& tokens,
-                      KvCache& cache, ConstTypedPtr qkv_RX,
+                      const AtenHeads& heads, KvCache& cache,
                       TypedPtr context_RX) const;
   /// Computes attention for rows that are alone of their sequences.
   void attend_singles(const DecodeAttention& what,

@@ -1,9 +1,11 @@
 // Attention of generation of aten_backend.hpp: all sequences with one row at
-// once, and the others one by one, over copies of their pages.
+// once; the others by a fused kernel (aten_prompts.hpp) or, where none takes
+// them, one by one over copies of their pages.
 #include "models/gpu/aten_backend.hpp"
 #include "models/gpu/aten_own_decode.hpp"
 #include "models/gpu/aten_pages.hpp"
 #include "models/gpu/aten_parts.hpp"
+#include "models/gpu/aten_prompts.hpp"
 #include "models/gpu/single_rows.hpp"
 
 #include <ATen/ATen.h>
@@ -56,7 +58,14 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
   const std::int64_t d = what.head_dim;
   if (options_.own_kernels && takes_own_decode(what, cache, qkv_RX)) {
     own_decode(device_, what, tokens, cache, qkv_RX, context_RX);
-    return attend_prompts(what, tokens, cache, qkv_RX, context_RX);
+    const at::Tensor heads
+      = view(qkv_RX, {count, what.heads + 2 * what.kv_heads, d});
+    return attend_prompts(
+      what, tokens,
+      {heads.narrow(1, 0, what.heads),
+       heads.narrow(1, what.heads, what.kv_heads),
+       heads.narrow(1, what.heads + what.kv_heads, what.kv_heads)},
+      cache, context_RX);
   }
   AtenRows own = rows_of(tokens);
   const at::Tensor& slots = own.slots_R;
@@ -80,30 +89,31 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
   if (what.rope != nullptr)
     heads = turned(heads, *what.rope, positions, /*backwards=*/false);
   own.queries_RAD = heads.narrow(1, 0, what.heads) * what.scale;
-  AtenPages(device_, what, cache)
-    .write(slots, positions, heads.narrow(1, what.heads, what.kv_heads),
-           view(qkv_RX + (what.heads + what.kv_heads) * d,
-                {count, what.kv_heads, d}, {{what.columns(), d, 1}}));
-  const at::Tensor context = view(context_RX, {count, what.heads * d});
-  attend_singles(what, tokens.groups, own, cache, context);
-  for (const DecodeGroup& group : tokens.groups)
-    if (group.tokens > 1)
-      attend_group(what, group, own, cache, context);
+  const at::Tensor keys = heads.narrow(1, what.heads, what.kv_heads);
+  const at::Tensor values
+    = view(qkv_RX + (what.heads + what.kv_heads) * d, {count, what.kv_heads, d},
+           {{what.columns(), d, 1}});
+  AtenPages(device_, what, cache).write(slots, positions, keys, values);
+  attend_singles(what, tokens.groups, own, cache,
+                 view(context_RX, {count, what.heads * d}));
+  attend_prompts(what, tokens, {heads.narrow(1, 0, what.heads), keys, values},
+                 cache, context_RX);
 }
 
-// The heads in qkv are normed and rotated already.
 void AtenBackend::attend_prompts(const DecodeAttention& what,
-                                 const DecodeTokens& tokens, KvCache& cache,
-                                 ConstTypedPtr qkv_RX,
+                                 const DecodeTokens& tokens,
+                                 const AtenHeads& heads, KvCache& cache,
                                  TypedPtr context_RX) const {
   const auto is_prompt = [](const DecodeGroup& g) { return g.tokens > 1; };
   if (std::ranges::none_of(tokens.groups, is_prompt))
     return;
   const auto count = static_cast<std::int64_t>(tokens.all.size());
+  if (fuses_prompts(options_, what, cache))
+    return attend_prompts_fused(
+      options_, tables_, what, tokens.groups, heads, cache,
+      view(context_RX, {count, what.heads, what.head_dim}));
   AtenRows rows = rows_of(tokens);
-  rows.queries_RAD = wide(qkv_RX, {count, what.heads, what.head_dim},
-                          {{what.columns(), what.head_dim, 1}})
-                     * what.scale;
+  rows.queries_RAD = heads.queries_RAD.to(at::kFloat) * what.scale;
   const at::Tensor context
     = view(context_RX, {count, what.heads * what.head_dim});
   for (const DecodeGroup& group : tokens.groups)

@@ -29,6 +29,8 @@ struct AtenOptions {
   NewRecorder new_recorder = nullptr; ///< null: nothing is captured
   DType bf16_storage = DType::f32;    ///< in which bf16 operands are stored
   std::int64_t page_tokens = 256;     ///< of the KV cache
+  std::int64_t copied_key_bytes
+    = 256LL << 20; ///< of cached keys and values, for fused attention, at once
   bool own_kernels = false;      ///< those of models/gpu/kernels, not ATen's
   bool grouped_products = false; ///< ATen's, in one launch
 };

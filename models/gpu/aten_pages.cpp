@@ -56,6 +56,20 @@ void AtenPages::write(const at::Tensor& slots_R, const at::Tensor& positions_R,
                     values_RGD.to(values.scalar_type()));
 }
 
+// Into memory of the wanted order: the results of `index` have that of pages.
+AtenKeys AtenPages::copy(const at::Tensor& pages_K,
+                         const at::Tensor& places_K) const {
+  const std::int64_t count = pages_K.size(0);
+  const auto room = [&](const at::Tensor& all) {
+    return at::empty({count, keys_PGDT_.size(1), keys_PGDT_.size(2)},
+                     all.options());
+  };
+  AtenKeys found{room(keys_PGDT_), room(values_PGTD_)};
+  at::index_out(found.keys_KGD, keys_PGDT_, {pages_K, {}, {}, places_K});
+  at::index_out(found.values_KGD, values_PGTD_, {pages_K, {}, places_K});
+  return found;
+}
+
 AtenCached AtenPages::gather(const at::Tensor& slots_S,
                              std::int64_t keys) const {
   const std::int64_t pages = (keys + page_tokens_ - 1) / page_tokens_;

@@ -1,6 +1,6 @@
 // A layer of the KV cache as tensors of a device, for attention by ATen's
-// operations: writes the keys and values of tokens to their pages, and gathers
-// those of sequences from theirs.
+// operations: writes the keys and values of tokens to their pages, and copies
+// those of tokens, or of sequences, from theirs.
 //
 // R tokens, S sequences, G key-value heads, D head dim, K keys.
 #pragma once
@@ -10,6 +10,12 @@
 #include <ATen/core/Tensor.h>
 
 namespace troupe::models {
+
+/// Keys and values of tokens, as fused attention reads them.
+struct AtenKeys {
+  at::Tensor keys_KGD;
+  at::Tensor values_KGD;
+};
 
 /// The first keys and values of sequences.
 struct AtenCached {
@@ -23,6 +29,8 @@ public:
 
   void write(const at::Tensor& slots_R, const at::Tensor& positions_R,
              const at::Tensor& keys_RGD, const at::Tensor& values_RGD) const;
+  /// Returns copies of tokens, each in a page.
+  AtenKeys copy(const at::Tensor& pages_K, const at::Tensor& places_K) const;
   /// Returns copies, or views of single pages.
   AtenCached gather(const at::Tensor& slots_S, std::int64_t keys) const;
 

@@ -29,6 +29,13 @@ struct AtenRows {
   at::Tensor queries_RAD;
 };
 
+/// Heads of a decoding pass, normed and rotated.
+struct AtenHeads {
+  at::Tensor queries_RAD; ///< not scaled
+  at::Tensor keys_RGD;
+  at::Tensor values_RGD;
+};
+
 /// Returns cap tanh(scores / cap); the scores themselves where there is no cap.
 at::Tensor aten_capped(const at::Tensor& scores, float cap);
 

@@ -83,10 +83,15 @@ FlashSequences::FlashSequences(const AttentionShape& shape) {
   }
 }
 
+bool flash_takes_heads(std::int64_t head_dim, float cap) {
+  return cap == 0 && head_dim % flash_vector == 0
+         && head_dim <= flash_longest_head;
+}
+
 bool flash_takes(const AttentionShape& shape) {
-  return shape.operands == DType::bf16 && shape.cap == 0
-         && shape.head_dim % flash_vector == 0
-         && shape.head_dim <= flash_longest_head && shape.cu_seqlens.back() > 0;
+  return shape.operands == DType::bf16
+         && flash_takes_heads(shape.head_dim, shape.cap)
+         && shape.cu_seqlens.back() > 0;
 }
 
 const FlashKernel& aten_flash() {

@@ -92,6 +92,10 @@ public:
 /// without a cap, heads of whole vectors. Otherwise the plain path is used.
 bool flash_takes(const AttentionShape& shape);
 
+/// Returns true if a fused kernel takes heads of this size, with such a cap of
+/// their scores.
+bool flash_takes_heads(std::int64_t head_dim, float cap);
+
 /// Returns ATen's flash attention in bf16, for NVIDIA GPUs from Ampere on.
 const FlashKernel& aten_flash();
 

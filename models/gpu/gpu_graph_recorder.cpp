@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #endif
@@ -57,17 +58,24 @@ private:
   at::cuda::CUDAGraph graph_;
 };
 
-/// Returns one capture stream per GPU: products keep memory for each stream
-/// that they ever ran on.
-c10::cuda::CUDAStream gpu_notes_stream(c10::Device device) {
-  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> known;
-  const auto found = known.find(device.index());
-  if (found != known.end())
-    return found->second;
-  const auto stream
-    = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index());
-  known.emplace(device.index(), stream);
-  return stream;
+/// A GPU's one capture stream: products keep memory for each stream that they
+/// ever ran on. GPUs capture at the same time, since tensor peers may meet in
+/// NCCL while they do.
+struct GpuNotes {
+  c10::cuda::CUDAStream stream;
+  std::mutex one_capture;
+};
+
+GpuNotes& gpu_notes(c10::Device device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, std::unique_ptr<GpuNotes>> known;
+  const std::lock_guard lock(mutex);
+  auto& found = known[device.index()];
+  if (!found)
+    found.reset(new GpuNotes{
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()),
+      {}});
+  return *found;
 }
 
 class GpuRecorder final : public GraphRecorder {
@@ -76,9 +84,9 @@ public:
 
   std::unique_ptr<GraphCapture>
   record(const std::function<void()>& kernels) override {
-    static std::mutex one_stream;
-    const std::lock_guard lock(one_stream);
-    const c10::cuda::CUDAStreamGuard notes(gpu_notes_stream(device_));
+    GpuNotes& notes = gpu_notes(device_);
+    const std::lock_guard lock(notes.one_capture);
+    const c10::cuda::CUDAStreamGuard on_stream(notes.stream);
     auto pool = pool_.lock();
     if (!pool)
       pool_ = pool = std::make_shared<const GpuPool>();

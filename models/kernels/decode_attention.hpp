@@ -20,7 +20,8 @@ struct DecodeGroup {
   std::size_t first = 0;
   std::size_t tokens = 0;
   std::int32_t slot = 0;
-  std::int64_t keys = 0; ///< at least what the last token sees
+  std::int64_t keys = 0; ///< that the last token sees; or more, if there is
+                         ///< one token
 };
 
 /// The tokens of a pass.

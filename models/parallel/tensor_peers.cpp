@@ -3,18 +3,13 @@
 #include "models/kernels/backend.hpp"
 #include "models/parallel/run_context.hpp"
 #include "net/collectives/collectives.hpp"
+#include "net/collectives/stream_collectives.hpp"
 
 #include <algorithm>
 
 namespace troupe::models {
 
-namespace {
-
-std::int64_t peers_rows(std::int64_t tokens, std::uint32_t size) {
-  return (tokens + size - 1) / size;
-}
-
-} // namespace
+using net::StreamOrder;
 
 TensorPeers::TensorPeers(const RunContext& context, Backend& backend,
                          bool split)
@@ -31,18 +26,48 @@ TensorPeers::TensorPeers(const RunContext& context, Backend& backend,
 TokenRange TensorPeers::own(std::int64_t tokens) const {
   if (!split_)
     return {0, tokens};
-  const std::int64_t rows = peers_rows(tokens, size_);
+  const std::int64_t rows = share_of(tokens);
   const std::int64_t first = std::min(tokens, rows * rank_);
   return {first, std::min(tokens, first + rows) - first};
 }
 
 std::int64_t TensorPeers::gathered_rows(std::int64_t tokens) const {
-  return split_ ? peers_rows(tokens, size_) * size_ : tokens;
+  return split_ ? share_of(tokens) * size_ : tokens;
+}
+
+void TensorPeers::use_streams(const void* data) {
+  if (size_ > 1)
+    streams_ = group_->on_streams(data);
+}
+
+void TensorPeers::launch(const char* name,
+                         const std::function<void()>& graph) const {
+  if (streams_ == nullptr)
+    return graph();
+  streams_->launch(name, graph);
+}
+
+bool TensorPeers::all_agree(bool is_so, const char* name) const {
+  if (size_ == 1)
+    return is_so;
+  std::int32_t others = is_so ? 0 : 1;
+  group_->all_reduce_sum(&others, 1, DType::i32, name);
+  return others == 0;
+}
+
+void TensorPeers::check() const {
+  if (streams_ != nullptr)
+    streams_->check();
 }
 
 void TensorPeers::sum(TypedPtr x, std::int64_t count, const char* name) const {
   if (size_ == 1)
     return;
+  if (streams_ != nullptr) {
+    streams_->all_reduce_sum(x.data(), static_cast<std::size_t>(count),
+                             x.type(), name, StreamOrder::in_line);
+    return;
+  }
   backend_->wait();
   group_->all_reduce_sum(x.data(), static_cast<std::size_t>(count), x.type(),
                          name);
@@ -53,11 +78,15 @@ void TensorPeers::to_stream(TypedPtr partial, TypedPtr stream,
                             const char* name) const {
   if (!split_)
     return sum(stream, tokens * width, name);
+  const auto count = static_cast<std::size_t>(share_of(tokens) * width);
+  if (streams_ != nullptr) {
+    streams_->reduce_scatter_sum(partial.data(), stream.data(), count,
+                                 stream.type(), name, StreamOrder::in_line);
+    return;
+  }
   backend_->wait();
-  group_->reduce_scatter_sum(
-    partial.data(), stream.data(),
-    static_cast<std::size_t>(peers_rows(tokens, size_) * width), stream.type(),
-    name);
+  group_->reduce_scatter_sum(partial.data(), stream.data(), count,
+                             stream.type(), name);
 }
 
 ConstTypedPtr TensorPeers::gather(ConstTypedPtr stream, TypedPtr room,
@@ -65,12 +94,18 @@ ConstTypedPtr TensorPeers::gather(ConstTypedPtr stream, TypedPtr room,
                                   const char* name) const {
   if (!split_)
     return stream;
-  collect(stream, room, peers_rows(tokens, size_) * width, name);
+  collect(stream, room, share_of(tokens) * width, name);
   return room;
 }
 
 void TensorPeers::collect(ConstTypedPtr mine, TypedPtr all, std::int64_t count,
                           const char* name) const {
+  if (streams_ != nullptr) {
+    streams_->all_gather(mine.data(), all.data(),
+                         static_cast<std::size_t>(count), mine.type(), name,
+                         StreamOrder::in_line);
+    return;
+  }
   backend_->wait();
   group_->all_gather(mine.data(), all.data(), static_cast<std::size_t>(count),
                      mine.type(), name);

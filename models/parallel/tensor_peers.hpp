@@ -5,6 +5,11 @@
 // no byte moves. It also names the dp ranks that a layer's experts are dealt
 // to.
 //
+// Calls wait for the device and for the other members, unless the group's calls
+// are work of streams (net/collectives/stream_collectives.hpp) and the caller
+// uses them so: then they can be captured, and who reads what came from them
+// checks the group.
+//
 // Two forms (Megatron): plain - every rank keeps the whole stream, sums are
 // all-reduces; split (`s`, sequence parallel) - rank i keeps ceil(T / size)
 // rows, and an all-reduce becomes a reduce-scatter at the end of sums and an
@@ -16,10 +21,12 @@
 #include "models/kernels/typed_ptr.hpp"
 
 #include <cstdint>
+#include <functional>
 
 namespace troupe::net {
 class AllToAll;
 class Collectives;
+class StreamCollectives;
 } // namespace troupe::net
 
 namespace troupe::models {
@@ -63,6 +70,10 @@ public:
     return experts_;
   }
 
+  /// Returns the largest part of a rank if the ranks share `count`.
+  std::int64_t share_of(std::int64_t count) const {
+    return (count + size_ - 1) / size_;
+  }
   /// Returns the rows of the stream that are on this rank.
   TokenRange own(std::int64_t tokens) const;
   /// Returns the rows of a gathered stream, padding included (>= tokens).
@@ -73,6 +84,27 @@ public:
     return split_ || rank_ == 0;
   }
 
+  // -- calls on streams --
+  /// Makes the calls from here on work of the thread's stream, if they can be
+  /// for memory like `data`. All members ask alike.
+  void use_streams(const void* data);
+  /// Returns whether a device can capture passes of the group.
+  bool can_be_captured() const {
+    return alone() || streams_ != nullptr;
+  }
+  /// Launches a graph that holds captured calls.
+  void launch(const char* name, const std::function<void()>& graph) const;
+  /// Meets the other members; returns true if all of them say so.
+  bool all_agree(bool is_so, const char* name) const;
+  /// Throws the failure of a group whose calls nobody waits for: to be asked
+  /// once the host has waited for what it reads.
+  void check() const;
+  /// Returns what tells groups apart.
+  const void* identity() const {
+    return group_;
+  }
+
+  // -- calls --
   /// All-reduces (sum) x [count] over the tp group.
   void sum(TypedPtr x, std::int64_t count, const char* name) const;
   /// Reduces partial sums [gathered rows, H] to this rank's rows of the stream.
@@ -88,7 +120,8 @@ public:
                const char* name) const;
 
 private:
-  net::Collectives* group_ = nullptr; ///< null: a single rank
+  net::Collectives* group_ = nullptr;         ///< null: a single rank
+  net::StreamCollectives* streams_ = nullptr; ///< null: calls wait
   net::AllToAll* experts_ = nullptr;
   Backend* backend_ = nullptr; ///< of the exchanged memory
   std::uint32_t rank_ = 0;

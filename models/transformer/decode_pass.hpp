@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace troupe::net {
+class Collectives;
+} // namespace troupe::net
+
 namespace troupe::models {
 
 /// Shape of a pass's kernels. Passes of one shape differ only in the content of
@@ -96,6 +100,7 @@ private:
 struct CapturedPasses {
   std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
   bool is_refused = false;
+  std::shared_ptr<net::Collectives> group; ///< of their sums; outlives them
   RecordedPasses passes{16};
   std::vector<std::uintptr_t> places; ///< that they point to
 };

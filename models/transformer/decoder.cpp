@@ -11,6 +11,15 @@
 
 namespace troupe::models {
 
+namespace {
+
+/// Returns G*D.
+std::int64_t kv_width(const ModelShape& shape) {
+  return shape.num_kv_heads * shape.head_dim;
+}
+
+} // namespace
+
 Decoder::Decoder(const ModelShape& shape, const Weights& weights,
                  Backend& backend)
   : shape_(shape),
@@ -18,7 +27,6 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     backend_(backend),
     rope_(shape, backend),
     heads_width_(shape.num_heads * shape.head_dim),
-    kv_width_(shape.num_kv_heads * shape.head_dim),
     table_(backend) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
   if (!shape.experts.exist()) // with experts, the host assigns rows to them
@@ -44,12 +52,12 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
                    const RunContext& context, const PassDraw& draw) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
-  const TensorPeers peers(context, backend_);
+  peers_ = TensorPeers(context, backend_);
+  peers_.use_streams(cache.table());
   cache.begin_pass(tokens);
   pass_.begin(tokens);
-  // Sums over tp ranks run partly on the host.
-  const bool recorded
-    = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
+  const bool recorded = capture_.recorder && peers_.can_be_captured()
+                        && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
   PassWork work{.embeds = context.groups.first_stage()};
   if (recorded && !draw.rows_N.empty())
@@ -67,13 +75,13 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   if (recorded)
     compute_recorded(work, shape, cache, context);
   else
-    compute(work, cache, peers, context);
+    compute(work, cache, peers_, context);
   if (!context.groups.last_stage())
     stack::send(backend_, *context.groups.next, stream_RH_.data(), floats,
                 "decode stream");
   if (!recorded && !draw.rows_N.empty())
     draw_rows(picked(draw.rows_N), std::ssize(draw.rows_N), draw.filters,
-              peers);
+              peers_);
 }
 
 /// Writes tokens and the names of draws to the device: those of all rows if all
@@ -115,7 +123,7 @@ void Decoder::make_room(std::int64_t num_rows, const KvCache& cache) {
     mlp_in_RH_.reserve(room_rows_ * shape_.hidden_size);
   if (shape_.qk_norm == QkNormScope::all_heads)
     sums_2R_.reserve(2 * room_rows_);
-  qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
+  qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width(shape_)));
   context_RX_.reserve(room_rows_ * heads_width_);
   std::int64_t width = 0;
   for (const LayerWeights& w : weights_.layers) {
@@ -178,7 +186,7 @@ ConstTypedPtr Decoder::norm(const Norm& by, std::int64_t num_rows,
 
 void Decoder::norm_heads(const LayerWeights& w, std::int64_t num_rows,
                          const TensorPeers& peers) {
-  const std::int64_t stride = heads_width_ + 2 * kv_width_;
+  const std::int64_t stride = heads_width_ + 2 * kv_width(shape_);
   const auto eps = static_cast<float>(shape_.norm_eps);
   float* const sums = sums_2R_.data();
   const auto shape_of = [&](std::int64_t width, const float* squares_R) {
@@ -191,7 +199,7 @@ void Decoder::norm_heads(const LayerWeights& w, std::int64_t num_rows,
                        {squares_R, nullptr, width * peers.size()}};
   };
   const QkNormShape queries = shape_of(heads_width_, sums);
-  const QkNormShape keys = shape_of(kv_width_, sums + num_rows);
+  const QkNormShape keys = shape_of(kv_width(shape_), sums + num_rows);
   const TypedPtr q = qkv_RX_.data();
   const TypedPtr k = q + heads_width_;
   backend_.head_sums(queries, {q, q, stride, stride}, nullptr, sums);

@@ -69,8 +69,7 @@ public:
   /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
   /// ranks and readable by the host; valid until the next call. Last stage
   /// only.
-  const float* logits(std::span<const std::int64_t> rows,
-                      const RunContext& context);
+  const float* logits(std::span<const std::int64_t> rows);
 
 private:
   using Prepared = std::unique_ptr<PreparedWeight>;
@@ -179,7 +178,6 @@ private:
   Backend& backend_;
   RopeTables rope_;
   std::int64_t heads_width_;  ///< A*D
-  std::int64_t kv_width_;     ///< G*D
   std::vector<Layer> layers_; ///< packed
   Prepared head_;             ///< [V, H]
   TypedBlock stream_RH_;      ///< residual stream
@@ -193,6 +191,7 @@ private:
   ExpertRows experts_;
   TypedBlock activation_RI_;
   LogitBuffers logits_;
+  TensorPeers peers_; ///< of the last pass
   PassTable table_;
   DecodePass pass_;
   std::vector<DrawKey> keys_;  ///< of a captured pass's rows

@@ -2,6 +2,11 @@
 // in device memory, so a graph serves all passes of its shape as long as what
 // it points to stays where it is: through new weights, which are packed in
 // place, and further generations over the same cache.
+//
+// A pass of tp ranks is captured with its sums, where these are work of
+// streams. NCCL wants all ranks to launch graphs of one capture, or none to, so
+// they meet before each pass: if something has moved on one of them, all
+// capture anew.
 #include "models/kernels/typed_tensor.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/decoder.hpp"
@@ -10,23 +15,29 @@ namespace troupe::models {
 
 void Decoder::compute_recorded(const PassWork& work, PassShape shape,
                                KvCache& cache, const RunContext& context) {
+  if (work.draws && !peers_.alone())
+    logits_.of_peers.reserve(cache.num_slots()
+                             * peers_.share_of(shape_.vocab_size)
+                             * (peers_.size() + 1));
   auto now = places(cache);
-  if (now != capture_.places)
+  if (!peers_.all_agree(now == capture_.places, "graphs that are still valid"))
     capture_.passes.clear();
   capture_.places = std::move(now);
+  capture_.group = context.groups.tp;
   shape.draws = work.draws;
   if (GraphCapture* known = capture_.passes.find(shape)) {
     for (std::size_t i = 0; i < layers_.size(); ++i)
       context.check(); // the same progress as of single launches
-    return known->run();
+    return peers_.launch("decode pass", [known] { known->run(); });
   }
-  compute(work, cache, {}, context);
+  compute(work, cache, peers_, context);
   if (capture_.is_refused)
     return;
   auto graph = capture_.recorder->record(
-    [this, work, &cache] { compute(work, cache, {}, RunContext{}); });
-  capture_.is_refused = graph == nullptr;
-  if (graph)
+    [this, work, &cache] { compute(work, cache, peers_, RunContext{}); });
+  capture_.is_refused
+    = !peers_.all_agree(graph != nullptr, "graphs that were captured");
+  if (!capture_.is_refused)
     capture_.passes.add(shape, std::move(graph));
 }
 
@@ -46,6 +57,7 @@ std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
     for (const Norm* norm : norms)
       add_tensors({norm->weight, norm->bias});
   };
+  add(peers_.identity());
   add(cache.keys(0, 0, 0).data());
   add(cache.table());
   add(table_.keys());

@@ -20,13 +20,12 @@ bool are_first(std::span<const std::int64_t> rows) {
 
 } // namespace
 
-const float* Decoder::logits(std::span<const std::int64_t> rows,
-                             const RunContext& context) {
+const float* Decoder::logits(std::span<const std::int64_t> rows) {
   const auto count = std::ssize(rows);
-  const float* logits
-    = head(picked(rows), count, TensorPeers(context, backend_));
+  const float* logits = head(picked(rows), count, peers_);
   logits_.of_host = std::make_unique<const net::HostRead>(
     backend_.read(logits, count * shape_.vocab_size));
+  peers_.check();
   return logits_.of_host->floats();
 }
 
@@ -44,7 +43,8 @@ bool Decoder::runs_ahead() const {
 DrawnTokens Decoder::drawn() {
   const auto last = std::ranges::max(logits_.wanted);
   return {logits_.wanted, backend_.read_later(logits_.drawn_N.data(),
-                                              (last + 1) * drawn_floats)};
+                                              (last + 1) * drawn_floats),
+          peers_};
 }
 
 std::span<const DrawnToken> Decoder::draw_before() const {
@@ -81,7 +81,7 @@ float* Decoder::head(ConstTypedPtr rows_NH, std::int64_t count,
   } else {
     // All-gather of each rank's part of the vocabulary, padded to the longest,
     // then placed side by side.
-    const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
+    const std::int64_t run = peers.share_of(vocab);
     float* all = logits_.of_peers.reserve(count * run * (peers.size() + 1));
     float* mine = all + count * run * peers.size();
     backend_.product(count, last, *head_, {mine, run}, {});

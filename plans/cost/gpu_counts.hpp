@@ -42,6 +42,16 @@ inline constexpr GpuStepCounts gpu_counts{
 };
 inline constexpr std::int64_t num_counted_experts = 8;
 
+/// A layer of a pass of prompts in generation: new ones of 128 tokens, and as
+/// many tokens that follow 1,024 cached ones each.
+struct GpuPromptCounts {
+  GpuCounts new_layer, continued_layer;
+};
+inline constexpr GpuPromptCounts gpu_prompt_counts{
+  .new_layer = {10, 1.05, 0},
+  .continued_layer = {12, 2.50, 0},
+};
+
 /// Launches of one more expert where they are multiplied one after the other.
 struct LaunchesPerExpert {
   std::int64_t decode = 0, score = 0, train = 0;

@@ -46,13 +46,15 @@ struct Standin {
   void (*begin)(std::uint64_t seed);
   long (*faults)();
   const char* (*fault)();
+  long (*launches)(const char* part);
 
   static Standin of_process() {
     const auto find
       = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
     return {reinterpret_cast<void (*)(std::uint64_t)>(find("standin_begin")),
             reinterpret_cast<long (*)()>(find("standin_faults")),
-            reinterpret_cast<const char* (*)()>(find("standin_fault"))};
+            reinterpret_cast<const char* (*)()>(find("standin_fault")),
+            reinterpret_cast<long (*)(const char*)>(find("standin_launches"))};
   }
 };
 
@@ -131,6 +133,11 @@ protected:
       {.max_new_tokens = 6, .seed = 5, .max_sequences = 4, .stop_ids = {3}});
   }
 
+  /// Returns the launches with this in their name since the seed was given.
+  long launches(const char* part) const {
+    return standin_.launches(part);
+  }
+
   using Case = std::function<void(Bits&)>;
   void expect_same_bits(const Case& run) const {
     Bits first;
@@ -196,6 +203,16 @@ TEST_F(Orders, OfStreamsDoNotChangeGenerationByTensorPeers_I8) {
 TEST_F(Orders, OfStreamsDoNotChangeGenerationByStages_I8) {
   ParallelReplica generating = replica("p2");
   expect_same_bits([&](Bits& bits) { bits.add(generate(generating)); });
+}
+
+TEST_F(Orders, OfStreamsDoNotChangeGenerationOfTensorPeersInGraphs_I8) {
+  ParallelReplica generating = replica("t2");
+  expect_same_bits([&](Bits& bits) {
+    bits.add(generate(generating));
+    EXPECT_GT(launches("cudaGraphLaunch"), 0);
+    EXPECT_GT(launches("ncclAllReduce in a graph"), 0);
+    EXPECT_GT(launches("ncclAllGather in a graph"), 0);
+  });
 }
 
 plans::Layout layout_of(const ParallelReplica& replica) {

@@ -80,7 +80,7 @@ runtime=(queue state memory streams cudart_streams cudart_graphs cudart_memory c
 for file in "${runtime[@]}" product cublas cublas_refused cublaslt libcuda; do
   compile "$file.o" "$file.cpp" "${headers[@]}"
 done
-for file in own_kernels nccl nccl_between ../../nccl/rank_hub; do
+for file in own_kernels nccl nccl_between nccl_numbers ../../nccl/rank_hub; do
   compile "${file##*/}.o" "$file.cpp" "${headers[@]}" -I"$root"
 done
 for file in aten_route aten_cpu aten_flash; do
@@ -90,7 +90,7 @@ library libcudart.so.13 "${runtime[@]/%/.o}" own_kernels.o "-Wl,--version-script
 library libcuda.so.1 libcuda.o
 library libcublas.so.13 product.o cublas.o cublas_refused.o "-Wl,--version-script=$source/cublas.map"
 library libcublasLt.so.13 product.o cublaslt.o "-Wl,--version-script=$source/cublaslt.map"
-library libnccl.so.2 nccl.o nccl_between.o rank_hub.o
+library libnccl.so.2 nccl.o nccl_between.o nccl_numbers.o rank_hub.o
 library libtroupe_standin_aten.so aten_route.o aten_cpu.o aten_flash.o \
   "-L$torch/lib" -lc10_cuda -ltorch_cpu -lc10 "-Wl,-rpath,$torch/lib"
 if ((is_test)); then

@@ -1,5 +1,6 @@
-// The stand-in for NCCL between processes: this program and a second one of it,
-// which runs a test that is disabled otherwise. Runs under standin.sh.
+// The stand-in for NCCL in graphs, and between processes: this program and a
+// second one of it, which runs a test that is disabled otherwise. Runs under
+// standin.sh.
 #include <gtest/gtest.h>
 
 #include "cuda/standin/standin.hpp"
@@ -31,18 +32,34 @@ Function nccl(const char* name) {
 /// A member with a GPU of its own, whose two numbers a test can read.
 class Member {
 public:
-  Member(const Id& id, int rank) {
+  Member(const Id& id, int rank) : device(rank) {
     cudaSetDevice(rank);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     cudaMallocManaged(reinterpret_cast<void**>(&numbers), 2 * sizeof(float));
     nccl<int (*)(void**, int, Id, int)>("ncclCommInitRank")(&communicator, 2,
                                                             id, rank);
   }
+  void begin_sum() {
+    EXPECT_EQ((nccl<int (*)(const void*, void*, std::size_t, int, int, void*,
+                            cudaStream_t)>("ncclAllReduce")(
+                numbers, numbers, 1, fp32, sum, communicator, stream)),
+              0);
+  }
   void add() {
-    nccl<int (*)(const void*, void*, std::size_t, int, int, void*,
-                 cudaStream_t)>("ncclAllReduce")(numbers, numbers, 1, fp32, sum,
-                                                 communicator, stream);
+    begin_sum();
     cudaStreamSynchronize(stream);
+  }
+  /// Captures a sum of the first number.
+  cudaGraphExec_t captured_sum() {
+    cudaSetDevice(device);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    begin_sum();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    cudaGraphExec_t made = nullptr;
+    cudaGraphInstantiateWithFlags(&made, graph, 0);
+    cudaGraphDestroy(graph);
+    return made;
   }
   void send(int peer) {
     nccl<int (*)(const void*, std::size_t, int, int, void*, cudaStream_t)>(
@@ -60,6 +77,7 @@ public:
     return error;
   }
 
+  int device;
   cudaStream_t stream = nullptr;
   float* numbers = nullptr;
   void* communicator = nullptr;
@@ -83,6 +101,42 @@ Id id_of_parent() {
   return id;
 }
 
+TEST(NcclInGraphs, ACapturedSumMeetsTheOthersAtEachLaunch) {
+  Id id{};
+  nccl<int (*)(Id*)>("ncclGetUniqueId")(&id);
+  Member first(id, 0);
+  Member second(id, 1);
+  first.numbers[0] = 1;
+  second.numbers[0] = 10;
+  const cudaGraphExec_t of_first = first.captured_sum();
+  const cudaGraphExec_t of_second = second.captured_sum();
+  for (const float sum : {11.0F, 22.0F, 44.0F}) {
+    EXPECT_EQ(cudaGraphLaunch(of_first, first.stream), cudaSuccess);
+    EXPECT_EQ(cudaGraphLaunch(of_second, second.stream), cudaSuccess);
+    cudaStreamSynchronize(first.stream);
+    cudaStreamSynchronize(second.stream);
+    EXPECT_EQ(first.numbers[0], sum);
+    EXPECT_EQ(second.numbers[0], sum);
+  }
+  cudaSetDevice(0);
+}
+
+TEST(NcclInGraphs, ACapturedSumDoesNotMeetOneThatIsNot) {
+  Id id{};
+  nccl<int (*)(Id*)>("ncclGetUniqueId")(&id);
+  Member first(id, 0);
+  Member second(id, 1);
+  EXPECT_EQ(cudaGraphLaunch(first.captured_sum(), first.stream), cudaSuccess);
+  second.begin_sum();
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(cudaStreamQuery(first.stream), cudaErrorNotReady);
+  cudaGetLastError();
+  nccl<int (*)(void*)>("ncclCommAbort")(first.communicator);
+  EXPECT_EQ(cudaStreamSynchronize(first.stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(second.stream), cudaSuccess);
+  cudaSetDevice(0);
+}
+
 TEST(NcclBetweenProcesses, SumsAndMessagesReachTheOtherProcess) {
   Id id{};
   nccl<int (*)(Id*)>("ncclGetUniqueId")(&id);
@@ -104,6 +158,34 @@ TEST(DISABLED_Peer, AddsAndSends) {
   member.add();
   EXPECT_EQ(member.numbers[0], 11);
   member.send(0);
+}
+
+TEST(NcclBetweenProcesses, CapturedSumsMeetAtEachLaunch) {
+  Id id{};
+  nccl<int (*)(Id*)>("ncclGetUniqueId")(&id);
+  const pid_t peer = start_peer(id, "DISABLED_Peer.AddsInAGraph");
+  Member member(id, 0);
+  member.numbers[0] = 1;
+  const cudaGraphExec_t graph = member.captured_sum();
+  for (const float sum : {11.0F, 22.0F}) {
+    EXPECT_EQ(cudaGraphLaunch(graph, member.stream), cudaSuccess);
+    cudaStreamSynchronize(member.stream);
+    EXPECT_EQ(member.numbers[0], sum);
+  }
+  int status = 0;
+  ::waitpid(peer, &status, 0);
+  EXPECT_EQ(status, 0);
+  cudaSetDevice(0);
+}
+TEST(DISABLED_Peer, AddsInAGraph) {
+  Member member(id_of_parent(), 1);
+  member.numbers[0] = 10;
+  const cudaGraphExec_t graph = member.captured_sum();
+  for (const float sum : {11.0F, 22.0F}) {
+    EXPECT_EQ(cudaGraphLaunch(graph, member.stream), cudaSuccess);
+    cudaStreamSynchronize(member.stream);
+    EXPECT_EQ(member.numbers[0], sum);
+  }
 }
 
 TEST(NcclBetweenProcesses, AProcessThatEndsIsAnErrorOfTheGroup) {

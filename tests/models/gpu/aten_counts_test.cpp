@@ -168,24 +168,35 @@ void spread_tokens(Counted& model) {
   }
 }
 
+/// Returns what the second of two equal passes takes: the first makes room.
+AtenCounts second_feed(Counted& model, std::span<const DecodeToken> fed,
+                       KvCache& cache) {
+  Decoder decoder(model.shape, model.weights, model.backend);
+  decoder.pack();
+  const auto step = [&] { decoder.feed(fed, cache, RunContext{}); };
+  step();
+  const AtenCounter counter;
+  step();
+  return counter.counts();
+}
+
 AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
                        bool groups = true) {
   Counted model(shape, groups);
   if (shape.experts.exist())
     spread_tokens(model);
-  Decoder decoder(model.shape, model.weights, model.backend);
-  decoder.pack();
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(num_slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
-  std::vector<DrawKey> names;
+  const std::vector<DrawKey> names(num_slots, {{1, 2}, 3, 4});
   for (std::int32_t slot = 0; slot < num_slots; ++slot) {
     row.push_back({7 + slot, cache.take_slot(), keys - 1});
     cache.make_room(slot, 0, keys);
     rows.push_back(slot);
-    names.push_back({{1, 2}, 3, 4});
   }
+  Decoder decoder(model.shape, model.weights, model.backend);
+  decoder.pack();
   const RunContext context;
   DrawnTokens before;
   const auto step = [&] { // as models/generate/step_in_flight.hpp
@@ -200,6 +211,21 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
   const AtenCounter counter;
   step();
   return counter.counts();
+}
+
+/// A pass with the prompt tokens of a micro-batch, each after `cached` tokens.
+AtenCounts prompt_pass(std::int64_t layers, std::int32_t cached) {
+  Counted model(counted_shape(layers));
+  KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
+  cache.reset(sequences, cached + length);
+  std::vector<DecodeToken> prompts;
+  for (int i = 0; i < sequences; ++i) {
+    const std::int32_t slot = cache.take_slot();
+    cache.make_room(slot, 0, cached + length);
+    for (std::int32_t t = 0; t < length; ++t)
+      prompts.push_back({7, slot, cached + t});
+  }
+  return second_feed(model, prompts, cache);
 }
 
 enum class Pass : std::uint8_t { score, train };
@@ -290,6 +316,17 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
   const AtenCounts layer = decode_step(counted_shape(2)).minus(one);
   expect_within(decode_layer, layer, least_of_decode(shape));
   expect_within(decode_rest, one.minus(layer), least_of_rest(shape, slots, 1));
+}
+
+TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
+  const double least = least_of_score(counted_shape(1));
+  const auto layer = [](std::int32_t cached) {
+    return prompt_pass(2, cached).minus(prompt_pass(1, cached));
+  };
+  const plans::GpuPromptCounts& limits = plans::gpu_prompt_counts;
+  expect_within({"new prompts", limits.new_layer, "none"}, layer(0), least);
+  expect_within({"continued prompts", limits.continued_layer, "none"},
+                layer(keys), least);
 }
 
 TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {

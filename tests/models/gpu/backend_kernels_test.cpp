@@ -4,6 +4,8 @@
 // fused attention.
 #include "models/kernels/backend.hpp"
 #include "models/kernels/host_backend.hpp"
+#include "models/kernels/kv_cache.hpp"
+#include "models/kernels/typed_block.hpp"
 
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
@@ -283,6 +285,64 @@ TEST(BackendKernels, FusedAttentionOfALlamaAndItsGradient) {
   expect_attention(llama, 5e-2F);
   llama.window = 16;
   expect_attention(llama, 5e-2F);
+}
+
+/// Tokens of adjacent slots in a pass of generation: how many each has cached,
+/// and how many it gets.
+using PromptCounts
+  = std::vector<std::pair<std::int32_t /*cached*/, std::int32_t /*fed*/>>;
+
+/// Feeds prompts in the type that the backend stores bf16 in.
+void feed_prompts(Backend& b, const DecodeAttention& what,
+                  const PromptCounts& counts, KvCache& cache, const float* qkv,
+                  float* room, float* context) {
+  std::vector<DecodeToken> tokens;
+  std::vector<DecodeGroup> groups;
+  for (std::int32_t slot = 0; slot < std::ssize(counts); ++slot) {
+    const auto [cached, fed] = counts[static_cast<std::size_t>(slot)];
+    groups.push_back(
+      {tokens.size(), static_cast<std::size_t>(fed), slot, cached + fed});
+    for (std::int32_t i = 0; i < fed; ++i)
+      tokens.push_back({0, slot, cached + i});
+  }
+  cache.begin_pass(tokens);
+  b.write(tokens.data(), room, tokens.size() * sizeof(DecodeToken));
+  const std::int64_t rows = std::ssize(tokens);
+  const std::int64_t width = what.heads * what.head_dim;
+  TypedBlock stored_qkv(b.memory(), cache.type());
+  TypedBlock stored_context(b.memory(), cache.type());
+  b.copy(qkv, stored_qkv.reserve(rows * what.columns()), rows * what.columns());
+  b.decode_attention(
+    what, {{reinterpret_cast<const DecodeToken*>(room), tokens.size()}, groups},
+    cache, stored_qkv.data(), stored_context.reserve(rows * width));
+  b.copy(stored_context.data(), context, rows * width);
+  b.wait();
+}
+
+TEST(BackendKernels, AttentionOfALlamasPromptsAndOfWhatContinuesThem) {
+  constexpr std::int64_t rows = 27, columns = (32 + 2 * 8) * 128;
+  for (const std::int64_t window : {0, 16}) {
+    DecodeAttention llama{0, 32, 8, 128};
+    llama.scale = 0.09F;
+    llama.window = window;
+    expect_host_numbers(
+      {random_floats(2 * rows * columns, 1), zeros(3 * rows),
+       zeros(2 * rows * 32 * 128)},
+      [&](Backend& b, const auto& x) {
+        ModelShape shape;
+        shape.num_layers = 1;
+        shape.num_kv_heads = llama.kv_heads;
+        shape.head_dim = llama.head_dim;
+        KvCache cache(shape, b, b.storage(DType::bf16));
+        cache.reset(3, 40);
+        for (int slot = 0; slot < 3; ++slot)
+          cache.take_slot();
+        feed_prompts(b, llama, {{0, 20}, {0, 7}}, cache, x[0], x[1], x[2]);
+        feed_prompts(b, llama, {{20, 13}, {7, 2}, {0, 12}}, cache,
+                     x[0] + rows * columns, x[1], x[2] + rows * 32 * 128);
+      },
+      5e-2F);
+  }
 }
 
 TEST(BackendKernels, MlpsAndTheirGradients) {

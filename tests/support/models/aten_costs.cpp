@@ -63,7 +63,7 @@ constexpr std::array cost_kernel{"_fused_rms_norm"sv,
                                  "tanh"sv,
                                  "where"sv,
                                  "zero"sv};
-constexpr std::array cost_picks{"gather"sv, "index_select"sv};
+constexpr std::array cost_picks{"gather"sv, "index"sv, "index_select"sv};
 constexpr std::array cost_places{"_index_put_impl"sv, "index_add"sv,
                                  "index_copy"sv, "index_fill"sv,
                                  "scatter_add"sv};

@@ -95,14 +95,14 @@ struct SmallModel {
   std::unique_ptr<Parameters> parameters;
   Weights weights;
 
-  explicit SmallModel(unsigned seed = 5) {
+  explicit SmallModel(unsigned seed = 5, std::int64_t head_dim = 12) {
     shape.family = "qwen2";
     shape.vocab_size = 131;
     shape.hidden_size = 48;
     shape.num_layers = 2;
     shape.num_heads = 4;
     shape.num_kv_heads = 2;
-    shape.head_dim = 12;
+    shape.head_dim = head_dim;
     shape.intermediate_size = 80;
     shape.max_positions = 64;
     shape.attention_bias = true;

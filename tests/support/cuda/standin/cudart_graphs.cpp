@@ -49,6 +49,26 @@ GraphExec& exec_of(cudaGraphExec_t exec) {
   return *static_cast<GraphExec*>(static_cast<void*>(exec));
 }
 
+/// Work of a launched graph that goes to a meeting.
+struct LaunchedMeeting {
+  std::function<void(const Seat&)> meets;
+  Seat seat;
+};
+
+/// Adds captured work to the queue. Returns the piece that what follows in the
+/// graph waits for.
+NodePtr launch_work(const Work& work, const std::vector<NodePtr>& after,
+                    std::vector<LaunchedMeeting>& meetings) {
+  if (!work.meets)
+    return queue().add(work, after);
+  constexpr std::size_t until_the_meeting = 1;
+  const NodePtr arrival = queue().add({work.name, {}, {}}, after);
+  const NodePtr end
+    = queue().add({work.name, {}, {}}, {arrival}, until_the_meeting);
+  meetings.push_back({work.meets, {arrival, end}});
+  return end;
+}
+
 } // namespace
 
 extern "C" {
@@ -151,7 +171,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  const Lock lock(mutex());
+  Lock lock(mutex());
   Stream* found = streams().find(stream, current());
   if (found == nullptr)
     return said(cudaErrorInvalidResourceHandle);
@@ -164,15 +184,20 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   std::vector<NodePtr> before = streams().ends(stream, current());
   before.push_back(launched.last);
   std::vector<NodePtr> nodes;
+  std::vector<LaunchedMeeting> meetings;
   for (const CapturedWork& captured : launched.graph->works) {
     std::vector<NodePtr> after;
     for (const std::size_t at : captured.after)
       after.push_back(nodes[at]);
-    nodes.push_back(
-      queue().add(captured.work, captured.after.empty() ? before : after));
+    nodes.push_back(launch_work(
+      captured.work, captured.after.empty() ? before : after, meetings));
   }
-  return streams().append(stream, current(), {"cudaGraphLaunch", {}, {}}, nodes,
-                          0, &launched.last);
+  const cudaError_t result = streams().append(
+    stream, current(), {"cudaGraphLaunch", {}, {}}, nodes, 0, &launched.last);
+  lock.unlock(); // meetings have a lock that is taken before this one
+  for (const LaunchedMeeting& meeting : meetings)
+    meeting.meets(meeting.seat);
+  return result;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes,
                               size_t* count) {

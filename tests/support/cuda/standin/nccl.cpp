@@ -2,8 +2,11 @@
 // by way of a hub, of several. A collective is work of all members' streams: it
 // runs on the host when all have arrived, in the order of ranks, and members in
 // a group of calls do not wait for each other's order. NCCL's header is not
-// included: toolkits lack it, and the numbers are those of nccl.h 2.
+// included: toolkits lack it, and the numbers are those of nccl.h 2. A captured
+// collective meets anew whenever its graph is launched, and only captured ones
+// of others: NCCL wants all members to capture a call, or none.
 #include "nccl_between.hpp"
+#include "nccl_numbers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,9 +21,6 @@ constexpr int ok = 0;
 constexpr int system_error = 2;
 constexpr int invalid_argument = 4;
 constexpr int invalid_usage = 5;
-
-enum Type { i8 = 0, u8 = 1, i32 = 2, i64 = 4, f32 = 7, f64 = 8, bf16 = 9 };
-enum Operation { sum = 0, highest = 2, lowest = 3, mean = 4 };
 
 struct Id {
   char bytes[128];
@@ -66,87 +66,6 @@ std::map<std::string, std::shared_ptr<Group>>& groups() {
 thread_local int open_groups = 0;
 thread_local std::vector<Pending> pending;
 
-std::size_t size_of(int type) {
-  return type == f64 || type == i64 ? 8
-         : type == bf16             ? 2
-         : type == i8 || type == u8 ? 1
-                                    : 4;
-}
-
-double number(const void* data, int type, std::size_t at) {
-  switch (type) {
-  case i32:
-    return static_cast<const std::int32_t*>(data)[at];
-  case f64:
-    return static_cast<const double*>(data)[at];
-  case bf16: {
-    const std::uint32_t bits
-      = std::uint32_t{static_cast<const std::uint16_t*>(data)[at]} << 16;
-    float value = 0;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  default:
-    return static_cast<const float*>(data)[at];
-  }
-}
-
-void set_number(void* data, int type, std::size_t at, double value) {
-  switch (type) {
-  case i32:
-    static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(value);
-    return;
-  case f64:
-    static_cast<double*>(data)[at] = value;
-    return;
-  case bf16: {
-    const auto narrow = static_cast<float>(value);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &narrow, sizeof bits);
-    static_cast<std::uint16_t*>(data)[at]
-      = static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    return;
-  }
-  default:
-    static_cast<float*>(data)[at] = static_cast<float>(value);
-  }
-}
-
-double joined(double a, double b, int operation) {
-  return operation == highest  ? std::max(a, b)
-         : operation == lowest ? std::min(a, b)
-                               : a + b;
-}
-
-/// Reduces in the order of ranks; sums of fp32 are rounded after each, as GPUs'
-/// are, and those of int64 are exact.
-std::vector<char> reduced(const std::map<int, Call>& calls, std::size_t count,
-                          int type, int operation) {
-  std::vector<char> result(count * size_of(type));
-  std::memcpy(result.data(), calls.at(0).from, result.size());
-  for (const auto& [rank, call] : calls)
-    for (std::size_t i = 0; rank > 0 && i < count; ++i)
-      if (type == i64)
-        reinterpret_cast<std::int64_t*>(result.data())[i]
-          += static_cast<const std::int64_t*>(call.from)[i];
-      else
-        set_number(result.data(), type, i,
-                   joined(number(result.data(), type, i),
-                          number(call.from, type, i), operation));
-  for (std::size_t i = 0; operation == mean && i < count; ++i)
-    set_number(result.data(), type, i,
-               number(result.data(), type, i)
-                 / static_cast<double>(calls.size()));
-  return result;
-}
-
-bool can_reduce(int type, int operation) {
-  const bool is_number = type == i32 || type == f32 || type == f64
-                         || type == bf16 || (type == i64 && operation == sum);
-  return is_number
-         && (operation == sum || (operation >= highest && operation <= mean));
-}
-
 /// Returns whether members of the group are in other processes.
 bool is_between_processes(Member& member) {
   member.link.wait_until_joined();
@@ -154,24 +73,26 @@ bool is_between_processes(Member& member) {
   return member.group->size_here < member.group->size;
 }
 
-/// Takes the part of one member; `arrival`: where its stream stood when the
-/// group of calls began.
-int take_part(const Pending& part, const Place& arrival) {
+/// Takes the part of one member, whose stream had arrived when the group of
+/// calls began. An aborted group lets it pass.
+int take_part(const Pending& part, const Seat& seat) {
   Member& member = *part.member;
-  if (is_between_processes(member))
-    return member.link.call(part.call, part.stream, member.device, arrival);
+  if (is_between_processes(member)) {
+    member.link.call(part.call, seat);
+    return ok;
+  }
   const std::lock_guard lock(nccl_mutex());
   Group& group = *member.group;
-  if (group.is_aborted)
+  if (group.is_aborted) {
+    let_pass(seat.end);
     return system_error;
+  }
   const std::string& name = part.call.name;
   const long index = member.calls[name]++;
   const std::string key = name + ' ' + std::to_string(index);
   Round& round = group.rounds[key];
   round.calls[member.rank] = part.call.memory;
-  if (round.meeting.come(part.stream, member.device, name, arrival)
-      != cudaSuccess)
-    return system_error;
+  round.meeting.come(seat);
   count_launch(name);
   if (round.calls.size() < part.members)
     return ok;
@@ -182,14 +103,38 @@ int take_part(const Pending& part, const Place& arrival) {
   return ok;
 }
 
+/// Makes a call part of the graph that its stream captures. Of groups of calls,
+/// whose order does not count, a graph would make an order.
+int capture(Pending part) {
+  if (pending.size() > 1)
+    return invalid_usage;
+  const std::string name = part.call.name;
+  part.call.name += " in a graph";
+  const cudaStream_t stream = part.stream;
+  const int device = part.member->device;
+  const auto meets
+    = [part = std::move(part)](const Seat& seat) { take_part(part, seat); };
+  return enqueue(stream, device, {name, {}, {}, meets}) == cudaSuccess
+           ? ok
+           : system_error;
+}
+
+int take_part_now(const Pending& part, const Place& arrival) {
+  const Place end = stop_at(part.stream, part.member->device, part.call.name);
+  return end == nullptr ? system_error : take_part(part, {arrival, end});
+}
+
 int end_group() {
   std::map<cudaStream_t, Place> arrivals;
   int result = ok;
   for (const Pending& part : pending)
-    if (!arrivals.contains(part.stream))
+    if (is_capturing(part.stream, part.member->device))
+      result = std::max(result, capture(part));
+    else if (!arrivals.contains(part.stream))
       arrivals[part.stream] = end_of(part.stream, part.member->device);
   for (const Pending& part : pending)
-    result = std::max(result, take_part(part, arrivals[part.stream]));
+    if (arrivals.contains(part.stream))
+      result = std::max(result, take_part_now(part, arrivals[part.stream]));
   pending.clear();
   return result;
 }

@@ -53,13 +53,11 @@ FarMember::FarMember(const std::string& id, int size, int rank)
     size_(size),
     rank_(rank) {}
 
-int FarMember::call(const FarCall& call, cudaStream_t stream, int device,
-                    const Place& arrival) {
+void FarMember::call(const FarCall& call, const Seat& seat) {
   Meeting sending;
   Meeting answered;
-  for (Meeting* each : {&sending, &answered})
-    if (each->come(stream, device, call.name, arrival) != cudaSuccess)
-      return fake_nccl::remote_error;
+  sending.come({seat.arrival, nullptr});
+  answered.come(seat);
   count_launch(call.name);
   const bool is_pair = call.sender >= 0;
   const RankCall sent{
@@ -90,7 +88,6 @@ int FarMember::call(const FarCall& call, cudaStream_t stream, int device,
                        != fake_nccl::ok)
                      answer(nullptr, 0);
                  }});
-  return fake_nccl::ok;
 }
 
 void FarMember::abort() {

@@ -41,10 +41,8 @@ public:
   /// Goes to the group of the id, which open_hub made, without waiting.
   FarMember(const std::string& id, int size, int rank);
 
-  /// Makes a call part of the stream; `arrival`: where the stream stood when
-  /// the group of calls began. Returns 0 or NCCL's error.
-  int call(const FarCall& call, cudaStream_t stream, int device,
-           const Place& arrival);
+  /// Makes a call for the stream at this seat.
+  void call(const FarCall& call, const Seat& seat);
   /// Leaves the group: streams go on, without the work.
   void abort();
   /// Returns NCCL's state: in progress until all have come.

@@ -52,11 +52,24 @@ struct Range {
   std::size_t size_bytes = 0;
 };
 
+/// A place in a stream's order.
+using Place = std::shared_ptr<struct Node>;
+
+/// A stream at a meeting: where it has arrived, and the place that it does not
+/// pass until the meeting lets it.
+struct Seat {
+  Place arrival;
+  Place end;
+};
+
 /// One piece of work of a stream.
 struct Work {
   std::string name;
   std::vector<Range> ranges;  ///< checked when it runs
   std::function<void()> body; ///< empty: only a place in the stream's order
+  /// Goes to a meeting anew for each launch of a graph that has this work; it
+  /// has no body then.
+  std::function<void(const Seat&)> meets = {};
 };
 
 /// Puts work at a stream's end, or into the graph that the stream captures.
@@ -80,19 +93,23 @@ private:
   bool before_;
 };
 
-/// A place in a stream's order.
-using Place = std::shared_ptr<struct Node>;
+/// Returns whether the stream captures.
+bool is_capturing(cudaStream_t stream, int device);
 /// Returns the stream's end; null if it captures.
 Place end_of(cudaStream_t stream, int device);
+/// Appends a place to a stream that does not capture, which it does not pass
+/// until `let_pass`; null: there is no such stream.
+Place stop_at(cudaStream_t stream, int device, const std::string& name);
+void let_pass(const Place& place);
 
 /// Work of several streams, as a collective of GPUs is: it runs once all have
 /// arrived, and none of them goes on before it has run.
 class Meeting {
 public:
   Meeting();
-  /// Makes the stream, which has arrived at this place, wait for the work.
-  cudaError_t come(cudaStream_t stream, int device, const std::string& name,
-                   const Place& arrival);
+  /// Makes the work wait for the arrival, and the end, unless it is null, for
+  /// the work.
+  void come(const Seat& seat);
   /// Makes the work due after all places that have come.
   void start(Work work);
   /// Lets all streams pass without the work.

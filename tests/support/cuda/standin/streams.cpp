@@ -166,6 +166,26 @@ cudaError_t check_device(int device, const char* call) {
   return said(result);
 }
 
+bool is_capturing(cudaStream_t stream, int device) {
+  const Lock lock(mutex());
+  const Stream* found = streams().find(stream, device);
+  return found != nullptr && found->capture != nullptr;
+}
+
+Place stop_at(cudaStream_t stream, int device, const std::string& name) {
+  const Lock lock(mutex());
+  constexpr std::size_t until_it_may_pass = 1;
+  NodePtr place;
+  streams().append(stream, device, {name, {}, {}}, {}, until_it_may_pass,
+                   &place);
+  return place;
+}
+
+void let_pass(const Place& place) {
+  const Lock lock(mutex());
+  queue().release(place);
+}
+
 Place end_of(cudaStream_t stream, int device) {
   const Lock lock(mutex());
   NodePtr end;
@@ -180,18 +200,11 @@ struct Meeting::State {
 
 Meeting::Meeting() : state_(std::make_shared<State>()) {}
 
-cudaError_t Meeting::come(cudaStream_t stream, int device,
-                          const std::string& name, const Place& arrival) {
+void Meeting::come(const Seat& seat) {
   const Lock lock(mutex());
-  if (arrival == nullptr)
-    return said(cudaErrorStreamCaptureUnsupported);
-  constexpr std::size_t until_the_work = 1;
-  NodePtr end;
-  const cudaError_t result = streams().append(stream, device, {name, {}, {}},
-                                              {}, until_the_work, &end);
-  state_->arrivals.push_back(arrival);
-  state_->ends.push_back(end);
-  return result;
+  state_->arrivals.push_back(seat.arrival);
+  if (seat.end != nullptr)
+    state_->ends.push_back(seat.end);
 }
 
 void Meeting::start(Work work) {
