@@ -15,6 +15,7 @@ namespace {
 
 constexpr double bytes_of_count = 2; ///< of a number: counts are those of bf16
 constexpr double bytes_of_logit = 4;
+constexpr double sums_of_layer = 2; ///< over tensor peers
 
 /// Returns the seconds in which the host launches kernels; a profile has those
 /// of a layer's forward pass alone.
@@ -26,7 +27,8 @@ double launches_s(const Hardware& hw, double launches) {
                   / static_cast<double>(gpu_counts.score_layer.launches));
 }
 
-/// Returns those between the kernels of a graph; 0: there are no graphs.
+/// Returns those between the kernels of a graph, and at least those between
+/// kernels that are launched one by one; 0: there are no graphs.
 double graph_seconds(const Hardware& hw, double launches) {
   return launches
          * (hw.graph_gap_s > 0
@@ -127,7 +129,8 @@ double CostModel::gpu_decode_read_s(const Job& job, double responses) const {
   return layer.traffic * bytes * m.bytes.factor / bytes_of_count / hw.mem_Bps;
 }
 
-/// Replayed as a graph, or launched kernel by kernel.
+/// Replayed as a graph, with its sums over tensor peers, or launched kernel by
+/// kernel.
 double CostModel::gpu_decode_layer_s(const Job& job, double responses,
                                      double device_s) const {
   const auto& m = job.model;
@@ -135,17 +138,21 @@ double CostModel::gpu_decode_layer_s(const Job& job, double responses,
   const auto& strategy = job.placement.strategy;
   const auto layer = plans::gpu_layer(m, GpuPass::decode, responses, strategy,
                                       hw.compute_capability);
-  const auto gaps = graph_seconds(hw, layer.launches);
-  if (is_captured(m, strategy) && gaps > 0)
+  const auto sums = job.t > 1 ? sums_of_layer : 0.0;
+  const auto gaps = graph_seconds(hw, layer.launches + sums);
+  if (is_captured(m, strategy, hw.compute_capability) && gaps > 0)
     return device_s + gaps;
   const auto host_s
     = launches_s(hw, layer.launches) + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  return std::max(device_s, host_s) + copies_s(hw, layer.blocking_copies);
+  return std::max(device_s + gaps, host_s)
+         + copies_s(hw, layer.blocking_copies);
 }
 
 /// The head of one token of each response, which all tensor peers draw from all
-/// logits: where drawing is on the host, they are copied to it.
-double CostModel::gpu_draw_s(const Job& job, double responses) const {
+/// logits: where drawing is on the host, they are copied to it. Peers whose
+/// steps are graphs meet before each.
+CostModel::LayerTime CostModel::gpu_draw(const Job& job,
+                                         double responses) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto& counts = gpu_counts.decode_rest;
@@ -154,15 +161,24 @@ double CostModel::gpu_draw_s(const Job& job, double responses) const {
     = counts.traffic
       * least_rest_bytes(m.hidden, m.head_width / job.t, responses)
       / hw.mem_Bps;
-  auto rest = std::max(head, launches_s(hw, double(counts.launches)))
-              + copies_s(hw, counts.blocking_copies);
+  const auto gaps = graph_seconds(hw, double(counts.launches));
+  const bool captured
+    = is_captured(m, job.placement.strategy, hw.compute_capability) && gaps > 0;
+  LayerTime time{
+    .compute = captured
+                 ? head + gaps
+                 : std::max(head, launches_s(hw, double(counts.launches))),
+    .host = copies_s(hw, counts.blocking_copies)
+            + (captured && job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   if (job.t > 1)
-    rest += (job.t - 1) / job.t * bytes_of_logit * logits
-              / link_Bps(job, job.span.tensor)
-            + link_latency_s(job, job.span.tensor);
+    time.compute += (job.t - 1) / job.t * bytes_of_logit * logits
+                      / link_Bps(job, job.span.tensor)
+                    + link_latency_s(job, job.span.tensor);
   if (problem_.sizes.engine.draws == DrawPlace::host)
-    return rest + bytes_of_logit * logits / hw.host_Bps;
-  return rest + sampling_bytes_a_token * logits / hw.mem_Bps;
+    time.host += bytes_of_logit * logits / hw.host_Bps;
+  else
+    time.compute += sampling_bytes_a_token * logits / hw.mem_Bps;
+  return time;
 }
 
 } // namespace troupe::plans
