@@ -16,6 +16,8 @@ namespace {
 constexpr double bytes_of_count = 2; ///< of a number: counts are those of bf16
 constexpr double bytes_of_logit = 4;
 constexpr double sums_of_layer = 2; ///< over tensor peers
+/// Of the drawn tokens, for which a host waits that does not run ahead.
+constexpr std::int64_t copies_of_drawn = 1;
 
 /// Returns the seconds in which the host launches kernels; a profile has those
 /// of a layer's forward pass alone.
@@ -168,7 +170,7 @@ CostModel::LayerTime CostModel::gpu_draw(const Job& job,
     .compute = captured
                  ? head + gaps
                  : std::max(head, launches_s(hw, double(counts.launches))),
-    .host = copies_s(hw, counts.blocking_copies)
+    .host = copies_s(hw, copies_of_drawn)
             + (captured && job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   if (job.t > 1)
     time.compute += (job.t - 1) / job.t * bytes_of_logit * logits
