@@ -142,7 +142,6 @@ private:
   /// Returns whether our engine computes on GPUs, predicted from counts.
   bool is_counted() const;
   bool counts_decoding() const; ///< false for servers, too
-  /// Returns the numbers of a mesh on these kinds of nodes.
   const Hardware& numbers(KindSet kinds) const;
   KindSet kinds_of(const std::vector<Rank>& devices) const;
   double link_Bps(const Job& job, bool between_nodes) const;
@@ -179,6 +178,7 @@ private:
   double decode_attention_s(const Job& job, double responses,
                             double context) const;
   double decode_token_s(const Job& job, double responses, double context) const;
+  double gpu_products_s(const Job& job, double tokens) const;
   double gpu_decode_read_s(const Job& job, double responses) const;
   double gpu_decode_layer_s(const Job& job, double responses,
                             double device_s) const;

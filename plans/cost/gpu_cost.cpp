@@ -16,7 +16,7 @@ namespace {
 constexpr double bytes_of_count = 2; ///< of a number: counts are those of bf16
 constexpr double bytes_of_logit = 4;
 constexpr double sums_of_layer = 2; ///< over tensor peers
-/// Of the drawn tokens, for which a host waits that does not run ahead.
+/// For the drawn tokens, if the host waits for them.
 constexpr std::int64_t copies_of_drawn = 1;
 
 /// Returns the seconds in which the host launches kernels; a profile has those
@@ -53,6 +53,21 @@ bool CostModel::counts_decoding() const {
   return is_counted() && !problem_.sizes.engine.serves;
 }
 
+/// Narrow shards are slower, and so are the parts of experts that tp cuts.
+double CostModel::gpu_products_s(const Job& job, double tokens) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto seconds = [&](double parameters, double width) {
+    return parameters == 0
+             ? 0
+             : 2 * parameters * tokens * (width + hw.gemm_width_half)
+                 / (job.t * hw.gemm_flops * width);
+  };
+  const auto of_experts = m.experts.per_token * m.experts.parameters;
+  return seconds(m.used_parameters() - of_experts, m.hidden / job.t)
+         + seconds(of_experts, expert_width(m, job.placement.strategy));
+}
+
 CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
                                           double tokens, double attends) const {
   const auto& m = job.model;
@@ -67,9 +82,7 @@ CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
   const auto traffic = m.traffic.under(strategy);
   const auto weights = m.read_parameters(tokens) / job.t;
   const auto scale = m.bytes.factor / bytes_of_count;
-  const auto width = m.hidden / job.t;
-  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
-  const auto products_s = 2 * m.used_parameters() * tokens / (job.t * rate);
+  const auto products_s = gpu_products_s(job, tokens);
   const auto attention_s
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops);
   // bytes of products are read and written while they compute; the others not

@@ -48,12 +48,16 @@ double expert_rows(const internal::ModelWork& model, double tokens,
 
 } // namespace
 
+double expert_width(const internal::ModelWork& model,
+                    const Strategy& strategy) {
+  return model.experts.width / (strategy.ep > 1 ? 1 : strategy.tp);
+}
+
 bool has_groups(const internal::ModelWork& model, GpuPass pass,
                 const Strategy& strategy, double compute_capability) {
-  const auto width = model.experts.width / (strategy.ep > 1 ? 1 : strategy.tp);
   return multiplies_in_groups(compute_capability)
          && model.bytes.factor == bf16_bytes && divides(model.hidden)
-         && divides(width)
+         && divides(expert_width(model, strategy))
          && (pass != GpuPass::decode || gpu_engine.decodes_in_groups);
 }
 

@@ -42,6 +42,8 @@ constexpr bool multiplies_in_groups(double compute_capability) {
   return compute_capability >= 9 && compute_capability < 11;
 }
 
+/// Returns the columns of an expert on a device.
+double expert_width(const internal::ModelWork& model, const Strategy& strategy);
 /// Returns whether a pass multiplies experts in groups: in bf16, on GPUs that
 /// can, with widths that are multiples of 8 on a device.
 bool has_groups(const internal::ModelWork& model, GpuPass pass,

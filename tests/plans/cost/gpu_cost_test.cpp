@@ -218,6 +218,21 @@ TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
   }
 }
 
+/// Two experts a token, 128 of 256 columns each where tp cuts them; half of the
+/// rate at 64 columns.
+TEST(GpuCost, CutExpertsMultiplySlowerThanWholeOnes) {
+  auto shape = shape_mixtral();
+  shape.experts.width = 256;
+  auto problem = on_gpus(shape);
+  problem.hardware.gemm_flops = 1e12; // nothing else takes as long
+  problem.hardware.gemm_width_half = 64;
+  const auto at_full_rate = 2 * gpu_responses * (128 + gpu_tokens) * 32
+                            * (2 * 3 * 4096.0 * 256) / 2 / 1e12;
+  EXPECT_NEAR(gpu_seconds(problem, "ref_inf", "t2")
+                - gpu_seconds(problem, "ref_inf", "t2e2"),
+              at_full_rate * (192.0 / 128 - 320.0 / 256), 1e-3 * at_full_rate);
+}
+
 /// fp32 rows of 4,096 numbers to two experts a token, off a device and on it,
 /// there and back, in 32 layers.
 TEST(GpuCost, RowsForExpertsOfOtherRanksGoThroughTheHost) {
