@@ -139,11 +139,9 @@ private:
   double work_s(const Call& call, const Job& job) const;
   double rollout_s(const Job& job) const;
   double engine_backend(const Hardware& hw) const;
-  /// Returns whether work is that of our engine on GPUs, which is predicted
-  /// from counts.
+  /// Returns whether our engine computes on GPUs, predicted from counts.
   bool is_counted() const;
   bool counts_decoding() const; ///< false for servers, too
-  /// Returns the numbers of a mesh on these kinds of nodes.
   const Hardware& numbers(KindSet kinds) const;
   KindSet kinds_of(const std::vector<Rank>& devices) const;
   double link_Bps(const Job& job, bool between_nodes) const;
@@ -180,10 +178,12 @@ private:
   double decode_attention_s(const Job& job, double responses,
                             double context) const;
   double decode_token_s(const Job& job, double responses, double context) const;
+  double gpu_products_s(const Job& job, double tokens) const;
   double gpu_decode_read_s(const Job& job, double responses) const;
   double gpu_decode_layer_s(const Job& job, double responses,
                             double device_s) const;
-  double gpu_draw_s(const Job& job, double responses) const;
+  LayerTime gpu_draw(const Job& job, double responses) const;
+  double step_s(const Job& job, double responses, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
   double responses_at_once(const Call& call, const Placement& placement) const;
 

@@ -1,6 +1,7 @@
 // CostModel's seconds of generation: all prompts at once, then one token of
 // every response per step.
 #include "plans/cost/cost_model.hpp"
+#include "plans/cost/gpu_layer.hpp"
 #include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
@@ -175,12 +176,33 @@ double CostModel::slices_s(const Call& call, const Placement& placement,
             + gather_s(job, 1) + seconds + decode_s(job, phases));
 }
 
-double CostModel::decode_s(const Job& job,
-                           const std::vector<DecodePhase>& phases) const {
-  const auto& lengths = problem_.lengths;
+/// One token of every response: all layers of all stages, and the draw.
+double CostModel::step_s(const Job& job, double responses,
+                         double context) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto layers = std::max(job.other_layers, job.last_layers);
+  const auto stage_s
+    = layers
+      * decode_token_s(job, responses, problem_.lengths.prompt() + context);
+  const auto host_s = hw.stage_token_s;
+  const auto ring = [&](double of_a_stage) {
+    return ring_s(job, of_a_stage, job.p * of_a_stage);
+  };
+  if (!counts_decoding())
+    return ring(stage_s + host_s)
+           + 2 * m.head_width * m.hidden / (job.t * hw.mem_Bps)
+           + sampling_bytes_a_token * responses * m.head_width / hw.mem_Bps;
+  const auto draw = gpu_draw(job, responses);
+  if (runs_ahead(m, job.placement.strategy, hw.compute_capability)
+      && problem_.sizes.engine.draws == DrawPlace::device)
+    return std::max(stage_s + draw.compute, host_s + draw.host);
+  return ring(stage_s + host_s) + draw.compute + draw.host;
+}
+
+double CostModel::decode_s(const Job& job,
+                           const std::vector<DecodePhase>& phases) const {
+  const auto& m = job.model;
   double seconds = 0;
   for (const auto& phase : phases) {
     const auto responses = phase.active / job.micro_batches;
@@ -193,16 +215,7 @@ double CostModel::decode_s(const Job& job,
         += phase.steps * ring_s(job, slowest_s(job, layer_s, head), *measured);
       continue;
     }
-    const auto logits
-      = counts_decoding()
-          ? gpu_draw_s(job, responses)
-          : 2 * m.head_width * m.hidden / (job.t * hw.mem_Bps)
-              + sampling_bytes_a_token * responses * m.head_width / hw.mem_Bps;
-    const auto stage_s
-      = layers
-          * decode_token_s(job, responses, lengths.prompt() + phase.context)
-        + hw.stage_token_s;
-    seconds += phase.steps * (ring_s(job, stage_s, job.p * stage_s) + logits);
+    seconds += phase.steps * step_s(job, responses, phase.context);
   }
   return seconds;
 }

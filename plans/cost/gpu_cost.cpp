@@ -15,6 +15,9 @@ namespace {
 
 constexpr double bytes_of_count = 2; ///< of a number: counts are those of bf16
 constexpr double bytes_of_logit = 4;
+constexpr double sums_of_layer = 2; ///< over tensor peers
+/// For the drawn tokens, if the host waits for them.
+constexpr std::int64_t copies_of_drawn = 1;
 
 /// Returns the seconds in which the host launches kernels; a profile has those
 /// of a layer's forward pass alone.
@@ -26,7 +29,8 @@ double launches_s(const Hardware& hw, double launches) {
                   / static_cast<double>(gpu_counts.score_layer.launches));
 }
 
-/// Returns those between the kernels of a graph; 0: there are no graphs.
+/// Returns those between the kernels of a graph, and at least those between
+/// kernels that are launched one by one; 0: there are no graphs.
 double graph_seconds(const Hardware& hw, double launches) {
   return launches
          * (hw.graph_gap_s > 0
@@ -49,6 +53,21 @@ bool CostModel::counts_decoding() const {
   return is_counted() && !problem_.sizes.engine.serves;
 }
 
+/// Narrow shards are slower, and so are the parts of experts that tp cuts.
+double CostModel::gpu_products_s(const Job& job, double tokens) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto seconds = [&](double parameters, double width) {
+    return parameters == 0
+             ? 0
+             : 2 * parameters * tokens * (width + hw.gemm_width_half)
+                 / (job.t * hw.gemm_flops * width);
+  };
+  const auto of_experts = m.experts.per_token * m.experts.parameters;
+  return seconds(m.used_parameters() - of_experts, m.hidden / job.t)
+         + seconds(of_experts, expert_width(m, job.placement.strategy));
+}
+
 CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
                                           double tokens, double attends) const {
   const auto& m = job.model;
@@ -63,9 +82,7 @@ CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
   const auto traffic = m.traffic.under(strategy);
   const auto weights = m.read_parameters(tokens) / job.t;
   const auto scale = m.bytes.factor / bytes_of_count;
-  const auto width = m.hidden / job.t;
-  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
-  const auto products_s = 2 * m.used_parameters() * tokens / (job.t * rate);
+  const auto products_s = gpu_products_s(job, tokens);
   const auto attention_s
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops);
   // bytes of products are read and written while they compute; the others not
@@ -127,7 +144,8 @@ double CostModel::gpu_decode_read_s(const Job& job, double responses) const {
   return layer.traffic * bytes * m.bytes.factor / bytes_of_count / hw.mem_Bps;
 }
 
-/// Replayed as a graph, or launched kernel by kernel.
+/// Replayed as a graph, with its sums over tensor peers, or launched kernel by
+/// kernel.
 double CostModel::gpu_decode_layer_s(const Job& job, double responses,
                                      double device_s) const {
   const auto& m = job.model;
@@ -135,17 +153,21 @@ double CostModel::gpu_decode_layer_s(const Job& job, double responses,
   const auto& strategy = job.placement.strategy;
   const auto layer = plans::gpu_layer(m, GpuPass::decode, responses, strategy,
                                       hw.compute_capability);
-  const auto gaps = graph_seconds(hw, layer.launches);
-  if (is_captured(m, strategy) && gaps > 0)
+  const auto sums = job.t > 1 ? sums_of_layer : 0.0;
+  const auto gaps = graph_seconds(hw, layer.launches + sums);
+  if (is_captured(m, strategy, hw.compute_capability) && gaps > 0)
     return device_s + gaps;
   const auto host_s
     = launches_s(hw, layer.launches) + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  return std::max(device_s, host_s) + copies_s(hw, layer.blocking_copies);
+  return std::max(device_s + gaps, host_s)
+         + copies_s(hw, layer.blocking_copies);
 }
 
 /// The head of one token of each response, which all tensor peers draw from all
-/// logits: where drawing is on the host, they are copied to it.
-double CostModel::gpu_draw_s(const Job& job, double responses) const {
+/// logits: where drawing is on the host, they are copied to it. Peers whose
+/// steps are graphs meet before each.
+CostModel::LayerTime CostModel::gpu_draw(const Job& job,
+                                         double responses) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto& counts = gpu_counts.decode_rest;
@@ -154,15 +176,24 @@ double CostModel::gpu_draw_s(const Job& job, double responses) const {
     = counts.traffic
       * least_rest_bytes(m.hidden, m.head_width / job.t, responses)
       / hw.mem_Bps;
-  auto rest = std::max(head, launches_s(hw, double(counts.launches)))
-              + copies_s(hw, counts.blocking_copies);
+  const auto gaps = graph_seconds(hw, double(counts.launches));
+  const bool captured
+    = is_captured(m, job.placement.strategy, hw.compute_capability) && gaps > 0;
+  LayerTime time{
+    .compute = captured
+                 ? head + gaps
+                 : std::max(head, launches_s(hw, double(counts.launches))),
+    .host = copies_s(hw, copies_of_drawn)
+            + (captured && job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   if (job.t > 1)
-    rest += (job.t - 1) / job.t * bytes_of_logit * logits
-              / link_Bps(job, job.span.tensor)
-            + link_latency_s(job, job.span.tensor);
+    time.compute += (job.t - 1) / job.t * bytes_of_logit * logits
+                      / link_Bps(job, job.span.tensor)
+                    + link_latency_s(job, job.span.tensor);
   if (problem_.sizes.engine.draws == DrawPlace::host)
-    return rest + bytes_of_logit * logits / hw.host_Bps;
-  return rest + sampling_bytes_a_token * logits / hw.mem_Bps;
+    time.host += bytes_of_logit * logits / hw.host_Bps;
+  else
+    time.compute += sampling_bytes_a_token * logits / hw.mem_Bps;
+  return time;
 }
 
 } // namespace troupe::plans

@@ -48,12 +48,16 @@ double expert_rows(const internal::ModelWork& model, double tokens,
 
 } // namespace
 
+double expert_width(const internal::ModelWork& model,
+                    const Strategy& strategy) {
+  return model.experts.width / (strategy.ep > 1 ? 1 : strategy.tp);
+}
+
 bool has_groups(const internal::ModelWork& model, GpuPass pass,
                 const Strategy& strategy, double compute_capability) {
-  const auto width = model.experts.width / (strategy.ep > 1 ? 1 : strategy.tp);
   return multiplies_in_groups(compute_capability)
          && model.bytes.factor == bf16_bytes && divides(model.hidden)
-         && divides(width)
+         && divides(expert_width(model, strategy))
          && (pass != GpuPass::decode || gpu_engine.decodes_in_groups);
 }
 
@@ -76,9 +80,22 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
   return with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
 }
 
-bool is_captured(const internal::ModelWork& model, const Strategy& strategy) {
+bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,
+                     double compute_capability) {
+  return model.experts.count == 0
+         || has_groups(model, GpuPass::decode, strategy, compute_capability);
+}
+
+bool is_captured(const internal::ModelWork& model, const Strategy& strategy,
+                 double compute_capability) {
   return (strategy.tp <= 1 || gpu_engine.captures_tensor_peers)
-         && (model.experts.count == 0 || gpu_engine.captures_experts);
+         && stays_on_device(model, strategy, compute_capability);
+}
+
+bool runs_ahead(const internal::ModelWork& model, const Strategy& strategy,
+                double compute_capability) {
+  return gpu_engine.runs_ahead && strategy.pp <= 1
+         && stays_on_device(model, strategy, compute_capability);
 }
 
 } // namespace troupe::plans

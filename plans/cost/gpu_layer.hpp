@@ -15,9 +15,11 @@ namespace troupe::plans {
 
 /// Traits of our engine on a GPU; `false` becomes `true` when it has them.
 struct GpuEngine {
-  bool decodes_in_groups = false; ///< experts; else one after the other
-  bool captures_experts = false;  ///< in the graph of a decode step
-  bool captures_tensor_peers = false;
+  bool decodes_in_groups = false; ///< experts, without a wait of the host;
+                                  ///< else one after the other
+  bool captures_tensor_peers = true;
+  bool runs_ahead = true; ///< a decode step is launched before the host knows
+                          ///< what the one before drew
   bool exchanges_rows = false; ///< of experts; else their hosts do
 };
 inline constexpr GpuEngine gpu_engine{};
@@ -40,6 +42,8 @@ constexpr bool multiplies_in_groups(double compute_capability) {
   return compute_capability >= 9 && compute_capability < 11;
 }
 
+/// Returns the columns of an expert on a device.
+double expert_width(const internal::ModelWork& model, const Strategy& strategy);
 /// Returns whether a pass multiplies experts in groups: in bf16, on GPUs that
 /// can, with widths that are multiples of 8 on a device.
 bool has_groups(const internal::ModelWork& model, GpuPass pass,
@@ -51,7 +55,16 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
                    double tokens, const Strategy& strategy,
                    double compute_capability);
 
+/// Returns whether the host has no part in a decode step: it has where it
+/// assigns tokens to experts.
+bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,
+                     double compute_capability);
 /// Returns whether a decode step is replayed as a graph.
-bool is_captured(const internal::ModelWork& model, const Strategy& strategy);
+bool is_captured(const internal::ModelWork& model, const Strategy& strategy,
+                 double compute_capability);
+/// Returns whether the host works for a decode step while the device computes
+/// the one before; not in a pipeline.
+bool runs_ahead(const internal::ModelWork& model, const Strategy& strategy,
+                double compute_capability);
 
 } // namespace troupe::plans

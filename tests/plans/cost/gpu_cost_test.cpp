@@ -24,6 +24,13 @@ PlanProblem on_gpus(const ModelShape& shape = shape_7b()) {
   return problem;
 }
 
+/// Returns the same with experts on GPUs that multiply one after the other.
+PlanProblem on_ampere() {
+  auto problem = on_gpus(shape_mixtral());
+  problem.hardware.compute_capability = 8;
+  return problem;
+}
+
 double gpu_seconds(const PlanProblem& problem, const char* call,
                    const char* strategy) {
   const CostModel costs(problem);
@@ -44,36 +51,69 @@ double times_paid(const PlanProblem& problem, const char* call,
          / more;
 }
 
-TEST(GpuCost, ADecodedTokenPaysTheGapsOfItsLaunchesWhereGraphsAreReplayed) {
-  const auto problem = on_gpus();
-  const auto gaps = [&](const char* strategy) {
+constexpr auto gpu_steps = gpu_tokens - 1; // the prompt's pass draws the first
+const auto decode_launches = double(gpu_counts.decode_layer.launches);
+const auto rest_launches = double(gpu_counts.decode_rest.launches);
+
+TEST(GpuCost, ADecodedTokenPaysTheGapsOfItsKernels) {
+  const auto gaps = [](const PlanProblem& problem, const char* strategy) {
     return times_paid(problem, "actor_gen", strategy, &Hardware::graph_gap_s);
   };
-  const auto steps = gpu_tokens - 1;
-  EXPECT_NEAR(gaps("d1"), steps * 32 * double(gpu_counts.decode_layer.launches),
-              1);
-  EXPECT_NEAR(gaps("t2"), 0, 1e-6) << "launched one by one";
-  EXPECT_NEAR(times_paid(on_gpus(shape_mixtral()), "actor_gen", "d1",
-                         &Hardware::graph_gap_s),
-              0, 1e-6);
+  EXPECT_NEAR(gaps(on_gpus(), "d1"),
+              gpu_steps * (32 * decode_launches + rest_launches), 1);
+  EXPECT_NEAR(gaps(on_gpus(), "t2"),
+              gpu_steps * (32 * (decode_launches + 2) + rest_launches), 1)
+    << "and of two sums";
+  auto single = on_ampere();
+  single.hardware.launch_s = 1;
+  EXPECT_NEAR(times_paid(single, "actor_gen", "d1", &Hardware::graph_gap_s,
+                         /*more=*/0.5),
+              0, 1e-6)
+    << "launches one by one take longer";
 }
 
-TEST(GpuCost, TensorPeersAndExpertsPayLaunchesOneByOne) {
-  auto problem = on_gpus();
+TEST(GpuCost, PeersMeetOnceBeforeAGraphAndInEachLayerOfPrompts) {
+  EXPECT_NEAR(
+    times_paid(on_gpus(), "actor_gen", "t2", &Hardware::launch_tp_extra_s),
+    gpu_steps + 32, 0.5);
+}
+
+TEST(GpuCost, ExpertsPayLaunchesOneByOne) {
+  auto problem = on_ampere();
   problem.hardware.launch_s = 1; // longer than any kernel
-  const auto launches = [&](const char* strategy) {
-    return times_paid(problem, "actor_gen", strategy, &Hardware::launch_s);
+  const auto launches = [&] {
+    return times_paid(problem, "actor_gen", "d1", &Hardware::launch_s);
   };
   // a layer of each token, and the prompts' pass
-  const auto steps = gpu_tokens - 1;
-  const auto layers = 32
-                      * (steps * double(gpu_counts.decode_layer.launches)
-                         + double(gpu_counts.score_layer.launches));
-  const auto rest = steps * double(gpu_counts.decode_rest.launches);
-  EXPECT_NEAR(launches("t2"), layers + rest, 1);
+  const auto prompts = 32 * double(gpu_counts.single_score.launches);
   EXPECT_NEAR(
-    launches("d1"),
-    layers + rest - 32 * steps * double(gpu_counts.decode_layer.launches), 1);
+    launches(),
+    prompts
+      + gpu_steps
+          * (32 * double(gpu_counts.expert_decode.launches) + rest_launches),
+    10)
+    << "32 tokens go to 7.999 experts";
+  problem.shapes = on_gpus().shapes;
+  EXPECT_NEAR(launches(), 32 * double(gpu_counts.score_layer.launches), 1)
+    << "graphs are launched at once";
+}
+
+TEST(GpuCost, TheHostsWorkForATokenIsHiddenWhereItRunsAhead) {
+  const auto host = [](const PlanProblem& problem, const char* strategy) {
+    return times_paid(problem, "actor_gen", strategy, &Hardware::stage_token_s,
+                      1e-6);
+  };
+  auto problem = on_gpus();
+  EXPECT_NEAR(host(problem, "d1"), 0, 1e-6);
+  EXPECT_NEAR(host(problem, "t2"), 0, 1e-6);
+  EXPECT_NEAR(host(problem, "p2"), 2 * gpu_steps, 0.1) << "two stages";
+  EXPECT_NEAR(host(on_ampere(), "d1"), gpu_steps, 0.1)
+    << "waits for the choice of experts";
+  problem.hardware.stage_token_s = 1;
+  EXPECT_NEAR(host(problem, "d1"), gpu_steps, 0.1) << "longer than the device";
+  problem.hardware.stage_token_s = 0;
+  problem.sizes.engine.draws = DrawPlace::host;
+  EXPECT_NEAR(host(problem, "d1"), gpu_steps, 0.1);
 }
 
 TEST(GpuCost, AMicroBatchPaysItsLaunchesAndCopies) {
@@ -147,6 +187,7 @@ TEST(GpuCost, ShortResponsesShareTheCacheOfFewerLongOnes) {
 
 TEST(GpuCost, DrawingOnTheHostCopiesAllLogitsToIt) {
   auto problem = on_gpus();
+  problem.hardware.stage_token_s = problem.hardware.copy_s = 0;
   const auto on_device = gpu_seconds(problem, "actor_gen", "d1");
   problem.sizes.engine.draws = DrawPlace::host;
   const auto logits = (gpu_tokens - 1) * gpu_responses * 32'000;
@@ -184,6 +225,21 @@ TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
   }
 }
 
+/// Two experts a token, 128 of 256 columns each where tp cuts them; half of the
+/// rate at 64 columns.
+TEST(GpuCost, CutExpertsMultiplySlowerThanWholeOnes) {
+  auto shape = shape_mixtral();
+  shape.experts.width = 256;
+  auto problem = on_gpus(shape);
+  problem.hardware.gemm_flops = 1e12; // nothing else takes as long
+  problem.hardware.gemm_width_half = 64;
+  const auto at_full_rate = 2 * gpu_responses * (128 + gpu_tokens) * 32
+                            * (2 * 3 * 4096.0 * 256) / 2 / 1e12;
+  EXPECT_NEAR(gpu_seconds(problem, "ref_inf", "t2")
+                - gpu_seconds(problem, "ref_inf", "t2e2"),
+              at_full_rate * (192.0 / 128 - 320.0 / 256), 1e-3 * at_full_rate);
+}
+
 /// fp32 rows of 4,096 numbers to two experts a token, off a device and on it,
 /// there and back, in 32 layers.
 TEST(GpuCost, RowsForExpertsOfOtherRanksGoThroughTheHost) {
@@ -211,7 +267,7 @@ TEST(GpuCost, WithoutPricesOfKernelsThoseOfALayerCount) {
   auto problem = on_gpus();
   problem.hardware.graph_gap_s = problem.hardware.launch_s = 0;
   EXPECT_NEAR(times_paid(problem, "actor_gen", "d1", &Hardware::launch_graph_s),
-              32 * (gpu_tokens - 1), 1e-2);
+              gpu_steps * (32 + rest_launches / decode_launches), 1e-2);
   problem.hardware.launch_layer_s = 1;
   EXPECT_NEAR(times_paid(problem, "ref_inf", "d1", &Hardware::launch_layer_s),
               32
