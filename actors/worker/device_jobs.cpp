@@ -90,7 +90,9 @@ models::Engine::Spec shard_spec(const Shard& shard, const LoadOrder& order,
 }
 
 /// Returns whether the engine may leave in the device's memory what generation
-/// allocates. Servers have their own, and are checked by passes of the engine.
+/// allocates. Servers have their own, and are checked by passes of the engine;
+/// and plans count no cache beside the space in which adapters are merged, or
+/// the weights of z3 gathered.
 bool keeps_generator(const Shard& shard) {
   const RunDescription& run = shard.worker->run;
   const auto serves = [&](const std::string& call) {
@@ -98,7 +100,9 @@ bool keeps_generator(const Shard& shard) {
   };
   return plans::only_generates(run.workflow, run.plan, run.replicas,
                                shard.replica)
-         && std::ranges::none_of(shard.replica.calls, serves);
+         && std::ranges::none_of(shard.replica.calls, serves)
+         && !run.shapes.at(shard.replica.role).lora.exists()
+         && !plans::cuts_weights(shard.replica.strategy);
 }
 
 } // namespace
