@@ -52,6 +52,25 @@ std::uint32_t device_of(const Shard& shard) {
            shard.worker->run.settings.cluster.devices_per_node.value_or(1));
 }
 
+} // namespace
+
+std::shared_ptr<net::Collectives>
+of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
+  if (!is_on_gpu(shard))
+    return host;
+  const auto gpus = net::find_gpus();
+  const auto gpu = gpu_of(shard);
+  return net::make_nccl_collectives(
+    {.host
+     = net::make_staged_collectives(std::move(host), models::gpu_memory()),
+     .device = gpu,
+     .progress_deadline = defaults::collective_deadline,
+     .gpu = gpus.ids.at(static_cast<std::size_t>(gpu)),
+     .thread_stream = [gpu] { return models::gpu_stream(gpu); }});
+}
+
+namespace {
+
 /// Joins the shard's group along one mesh axis: the devices whose coordinates
 /// differ in `axis` alone. Null for a group of one.
 std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
@@ -152,21 +171,6 @@ std::shared_ptr<net::Channel> join_link(Shard& shard, std::uint32_t from) {
 int gpu_of(const Shard& shard) {
   const auto count = net::find_gpus().names.size();
   return count == 0 ? 0 : static_cast<int>(device_of(shard) % count);
-}
-
-std::shared_ptr<net::Collectives>
-of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
-  if (!is_on_gpu(shard))
-    return host;
-  const auto gpus = net::find_gpus();
-  const auto gpu = gpu_of(shard);
-  return net::make_nccl_collectives(
-    {.host
-     = net::make_staged_collectives(std::move(host), models::gpu_memory()),
-     .device = gpu,
-     .progress_deadline = defaults::collective_deadline,
-     .gpu = gpus.ids.at(static_cast<std::size_t>(gpu)),
-     .thread_stream = [gpu] { return models::gpu_stream(gpu); }});
 }
 
 models::Groups join_groups(Shard& shard) {
