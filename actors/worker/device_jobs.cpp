@@ -15,6 +15,7 @@
 #include "models/gpu/gpu.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/parallel/parameters.hpp"
+#include "plans/weights/gather_buffers.hpp"
 #include "plans/weights/residency.hpp"
 
 #include <fmt/format.h>
