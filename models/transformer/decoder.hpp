@@ -56,11 +56,8 @@ public:
   bool draws() const {
     return backend_.draws();
   }
-  /// Returns whether the device captures passes; the same on all devices of a
-  /// model.
-  bool captures() const {
-    return capture_.recorder != nullptr;
-  }
+  /// Returns whether passes are captured, alike on all devices of a model.
+  bool captures() const;
   /// Returns whether a pass can be launched before the host knows what the one
   /// before drew. It need not with experts, for whose choice it waits.
   bool runs_ahead() const;

@@ -13,6 +13,10 @@
 
 namespace troupe::models {
 
+bool Decoder::captures() const {
+  return capture_.recorder != nullptr;
+}
+
 void Decoder::compute_recorded(const PassWork& work, PassShape shape,
                                KvCache& cache, const RunContext& context) {
   if (work.draws && !peers_.alone())
