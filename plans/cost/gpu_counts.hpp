@@ -48,8 +48,8 @@ struct GpuPromptCounts {
   GpuCounts new_layer, continued_layer;
 };
 inline constexpr GpuPromptCounts gpu_prompt_counts{
-  .new_layer = {10, 1.05, 0},
-  .continued_layer = {12, 2.50, 0},
+  .new_layer = {10, 0.98, 0},
+  .continued_layer = {12, 1.25, 0},
 };
 
 /// Launches of one more expert where they are multiplied one after the other.

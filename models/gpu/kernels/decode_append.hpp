@@ -1,5 +1,5 @@
 // All that precedes attention in generation, in one launch per layer: norms and
-// rotates the heads of queries in place, and writes normed and rotated keys and
+// rotates the heads of queries and keys in place, and writes these keys and the
 // values to the cache.
 //
 // R tokens, A heads, G key-value heads, D head dim; one block per token and
@@ -33,7 +33,7 @@ struct DecodeAppend {
     float head[most_dim];
   };
 
-  T* qkv_RX = nullptr; ///< [R, (A + 2G) D]; keys and values stay as they are
+  T* qkv_RX = nullptr; ///< [R, (A + 2G) D]; values stay as they are
   const DecodeToken* tokens = nullptr;
   PagedCache<T> cache;
   Rotation rotation;
@@ -76,10 +76,14 @@ struct DecodeAppend {
                      : cache.value(token.slot, token.position, kv_head);
     const std::int64_t stride = is_key ? cache.page_tokens : 1;
     block.each([&](int lane) {
-      for (std::int64_t i = lane; i < head_dim; i += threads)
-        store(to + i * stride, is_query || is_key
-                                 ? rotated(shared.head, token.position, i)
-                                 : shared.head[i]);
+      for (std::int64_t i = lane; i < head_dim; i += threads) {
+        const float x = is_query || is_key
+                          ? rotated(shared.head, token.position, i)
+                          : shared.head[i];
+        store(to + i * stride, x);
+        if (is_key)
+          store(head + i, x);
+      }
     });
   }
 
