@@ -31,8 +31,7 @@ void GradientSync::begin(const Groups& groups) {
   groups_ = groups;
   dp_ = nullptr;
   begun_ = false;
-  on_streams_ = false;
-  started_.clear();
+  started_.reset();
   if (cut_)
     cut_->forget_sum();
 }
@@ -45,7 +44,9 @@ void GradientSync::last_backward() {
   const bool owners_first
     = cut_ && (groups_.tp != nullptr || groups_.ends != nullptr);
   dp_ = owners_first ? nullptr : groups_.dp;
-  on_streams_ = have_streams();
+  started_.reset();
+  if (have_streams())
+    started_.emplace();
 }
 
 bool GradientSync::have_streams() {
@@ -69,7 +70,7 @@ void GradientSync::sum_down_to(std::int64_t layer) {
   if (dp_ == nullptr)
     return;
   for (; unsummed_ > 0 && units_[unsummed_ - 1].layer >= layer; --unsummed_)
-    if (on_streams_)
+    if (started_)
       start_sum(unsummed_ - 1);
     else
       background_.run([this, index = unsummed_ - 1] { sum_unit(index); });
@@ -87,13 +88,15 @@ void GradientSync::start_sum(std::size_t index) {
   const net::StreamTicket ticket = streams->all_reduce_sum(
     gradient + unit.begin, static_cast<std::size_t>(unit.end - unit.begin),
     DType::f32, "gradients", net::StreamOrder::beside);
-  started_.push_back({streams, ticket});
+  started_->push_back({streams, ticket});
 }
 
 void GradientSync::end_sums() {
-  for (const Started& sum : started_)
+  if (!started_)
+    return;
+  for (const Started& sum : *started_)
     sum.group->join(sum.ticket);
-  started_.clear();
+  started_->clear();
   if (cut_)
     cut_->end_sum(parameters_.plane(Plane::grad).data());
 }
@@ -150,7 +153,7 @@ void GradientSync::weights_changed() {
 
 // The host has waited for the last kernel, so what is wrong is known.
 void GradientSync::end() {
-  if (!on_streams_)
+  if (!started_)
     return;
   const float* gradient = parameters_.plane(Plane::grad).data();
   for (const auto& group : {groups_.dp, groups_.expert_copies})
@@ -161,7 +164,7 @@ void GradientSync::end() {
 // The host has waited for the gradient: before it changes the weights, ranks
 // compare what they have called.
 double GradientSync::sum_over_parts(double mine) {
-  if (on_streams_)
+  if (started_)
     for (const auto& group : {groups_.dp, groups_.expert_copies})
       if (group != nullptr)
         group->on_streams(parameters_.plane(Plane::grad).data())->compare();

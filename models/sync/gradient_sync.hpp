@@ -69,12 +69,12 @@ private:
   bool begun_ = false;                ///< the last backward has begun
   Groups groups_;
   std::shared_ptr<net::Collectives> dp_; ///< set while units may be summed
-  bool on_streams_ = false;              ///< whether units are summed there
   struct Started {
     net::StreamCollectives* group = nullptr;
     net::StreamTicket ticket;
   };
-  std::vector<Started> started_;
+  /// Sums on streams; nullopt: the groups have none.
+  std::optional<std::vector<Started>> started_;
   Background background_{[this] { backend_.enter(); }};
   std::vector<Tied> tied_;
   TpSharedGrads shared_;

@@ -10,7 +10,7 @@ namespace troupe::net {
 
 namespace {
 
-/// What members compare.
+/// Summary of the calls that members compare.
 struct CallSummary {
   std::uint64_t count = 0;
   std::uint64_t digest = 0;

@@ -1,4 +1,4 @@
-// What a member has called without meeting the others: a digest of all calls,
+// Calls that a member made without meeting the others: a digest of all of them,
 // and the latest ones, so that members which meet later find out whether they
 // made the same calls, and which ones differ.
 #pragma once

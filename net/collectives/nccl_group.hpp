@@ -74,7 +74,7 @@ public:
 private:
   using Clock = AwakeClock;
 
-  /// Whether `use` waits while another thread calls NCCL.
+  /// Says if `use` waits while another thread calls NCCL.
   enum class IfInUse : std::uint8_t { wait, leave };
 
   template <class Use>

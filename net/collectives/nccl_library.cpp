@@ -40,12 +40,12 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   c.find("cudaStreamDestroy", lib.cuda.drop_stream);
   c.find("cudaPointerGetAttributes", lib.cuda.pointer_attributes);
   c.find("cudaGetLastError", lib.cuda.clear_error);
-  c.find("cudaEventCreateWithFlags", lib.events.make);
-  c.find("cudaEventRecord", lib.events.record);
-  c.find("cudaEventQuery", lib.events.query);
-  c.find("cudaEventDestroy", lib.events.drop);
-  c.find("cudaStreamWaitEvent", lib.events.hold_stream);
-  c.find("cudaStreamIsCapturing", lib.events.is_capturing);
+  c.find("cudaEventCreateWithFlags", lib.cuda.events.make);
+  c.find("cudaEventRecord", lib.cuda.events.record);
+  c.find("cudaEventQuery", lib.cuda.events.query);
+  c.find("cudaEventDestroy", lib.cuda.events.drop);
+  c.find("cudaStreamWaitEvent", lib.cuda.events.hold_stream);
+  c.find("cudaStreamIsCapturing", lib.cuda.events.is_capturing);
   c.find("cudaMalloc", lib.blocks.take);
   c.find("cudaFree", lib.blocks.give);
   c.find("cudaMemcpyAsync", lib.blocks.copy);

@@ -15,18 +15,6 @@ struct NcclId {
 };
 using NcclCommunicator = void*;
 
-/// Functions of CUDA's runtime by name; results are 0 on success.
-struct CudaStreams {
-  int (*set_device)(int device) = nullptr;
-  int (*make_stream)(CudaStream* made, unsigned flags) = nullptr;
-  int (*query_stream)(CudaStream stream) = nullptr;
-  int (*drop_stream)(CudaStream stream) = nullptr;
-  int (*pointer_attributes)(void* attributes, const void* pointer) = nullptr;
-  /// Every CUDA result but 0, "not ready" too, remains the calling thread's
-  /// last error: its next kernel launch would fail with it if it stayed.
-  int (*clear_error)() = nullptr;
-};
-
 using CudaEvent = void*;
 
 /// Marks in the order of streams, for which other streams wait.
@@ -39,6 +27,19 @@ struct CudaEvents {
     = nullptr;
   /// Sets 0 unless a graph is captured from the stream.
   int (*is_capturing)(CudaStream stream, int* status) = nullptr;
+};
+
+/// Functions of CUDA's runtime by name; results are 0 on success.
+struct CudaStreams {
+  int (*set_device)(int device) = nullptr;
+  int (*make_stream)(CudaStream* made, unsigned flags) = nullptr;
+  int (*query_stream)(CudaStream stream) = nullptr;
+  int (*drop_stream)(CudaStream stream) = nullptr;
+  int (*pointer_attributes)(void* attributes, const void* pointer) = nullptr;
+  /// Every CUDA result but 0, "not ready" too, remains the calling thread's
+  /// last error: its next kernel launch would fail with it if it stayed.
+  int (*clear_error)() = nullptr;
+  CudaEvents events;
 };
 
 /// Memory of the current device, and copies in the order of a stream.
@@ -99,7 +100,6 @@ struct NcclLibrary {
     = nullptr;
 
   CudaStreams cuda;
-  CudaEvents events;
   CudaBlocks blocks;
   std::string why_not; ///< empty: every function was found
 

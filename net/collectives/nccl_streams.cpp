@@ -92,11 +92,11 @@ StreamTicket NcclStreams::watched(const CallMark& mark, CudaStream stream,
     = order == StreamOrder::beside ? group_.stream() : stream;
   const auto check_event
     = [&](int result) { check_cuda(result, to_string(mark)); };
-  check_event(library_.events.record(call.reached, stream));
+  check_event(library_.cuda.events.record(call.reached, stream));
   if (order == StreamOrder::beside)
-    check_event(library_.events.hold_stream(target, call.reached, 0));
+    check_event(library_.cuda.events.hold_stream(target, call.reached, 0));
   start(target);
-  check_event(library_.events.record(call.ended, target));
+  check_event(library_.cuda.events.record(call.ended, target));
   watchdog_.watch(call);
   log_.add(mark);
   return {call.number};
@@ -110,7 +110,7 @@ void NcclStreams::join(StreamTicket ticket) {
     group_.use_device();
     const CudaEvent ended = watchdog_.end_of(ticket.number);
     if (ended != nullptr)
-      check_cuda(library_.events.hold_stream(thread_stream(), ended, 0),
+      check_cuda(library_.cuda.events.hold_stream(thread_stream(), ended, 0),
                  "waiting for a call on a stream");
   });
 }
@@ -150,7 +150,7 @@ CudaStream NcclStreams::thread_stream() const {
 
 bool NcclStreams::is_capturing(CudaStream stream) const {
   int status = 0;
-  check_cuda(library_.events.is_capturing(stream, &status),
+  check_cuda(library_.cuda.events.is_capturing(stream, &status),
              "asking a stream for its capture");
   return status != 0;
 }

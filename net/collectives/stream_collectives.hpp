@@ -17,7 +17,7 @@
 
 namespace troupe::net {
 
-/// Where a call is enqueued.
+/// The stream that a call is enqueued in.
 enum class StreamOrder : std::uint8_t {
   in_line, ///< in the calling thread's stream, between its kernels
   beside,  ///< in the group's stream, after the thread's kernels so far, and

@@ -32,7 +32,8 @@ StreamWatchdog::~StreamWatchdog() {
   for (const WatchedCall& call : calls_)
     idle_.insert(idle_.end(), {call.reached, call.ended});
   for (CudaEvent event : idle_)
-    library_.events.drop(event); // CUDA keeps what a stream still waits for
+    library_.cuda.events.drop(
+      event); // CUDA keeps what a stream still waits for
 }
 
 WatchedCall StreamWatchdog::next(const CallMark& mark) {
@@ -70,7 +71,7 @@ CudaEvent StreamWatchdog::take_event() {
     idle_.pop_back();
     return event;
   }
-  const int result = library_.events.make(&event, event_without_time);
+  const int result = library_.cuda.events.make(&event, event_without_time);
   if (result == 0)
     return event;
   library_.cuda.clear_error();
@@ -80,7 +81,7 @@ CudaEvent StreamWatchdog::take_event() {
 }
 
 int StreamWatchdog::query(CudaEvent event) const {
-  const int result = library_.events.query(event);
+  const int result = library_.cuda.events.query(event);
   if (result != 0)
     library_.cuda.clear_error();
   return result;
