@@ -40,7 +40,7 @@ struct RankCall {
   std::uint64_t count = 0;
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
-  /// Of pass_on: its number among those of the pair; 0: as they arrive.
+  /// The number of a pass_on among those of its pair; 0: as they arrive.
   std::uint64_t order = 0;
 };
 
