@@ -204,7 +204,8 @@ private:
     auto key = is_pair ? std::to_string(call.root) + " to "
                            + std::to_string(call.other)
                        : "all";
-    key += ' ' + std::to_string(counts_[rank][key]++);
+    key += ' '
+           + std::to_string(call.order > 0 ? call.order : counts_[rank][key]++);
     auto& round = rounds_[key];
     round.parts[rank] = {call, std::move(data)};
     if (round.parts.size() < (is_pair ? 2 : size_))

@@ -40,6 +40,8 @@ struct RankCall {
   std::uint64_t count = 0;
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
+  /// The number of a pass_on among those of its pair; 0: as they arrive.
+  std::uint64_t order = 0;
 };
 
 /// Makes an id and serves the ranks that join by it.

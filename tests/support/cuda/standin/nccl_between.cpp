@@ -66,7 +66,8 @@ void FarMember::call(const FarCall& call, const Seat& seat) {
     .root = is_pair ? call.sender : 0,
     .other = is_pair ? call.receiver : 0,
     .count = call.from_bytes + (is_pair ? call.to_bytes : 0),
-    .bytes = call.from_bytes};
+    .bytes = call.from_bytes,
+    .order = is_pair ? ++pairs_[call.name] : 0};
   // In a thread of its own: that of the link holds its lock, which a sender
   // takes while it holds the stand-in's.
   const auto answer = [=, size = size_, rank = rank_](const std::byte* result,

@@ -53,6 +53,9 @@ private:
   fake_nccl::RankLink* link_; ///< never deleted, as its threads use it
   int size_;
   int rank_;
+  /// Counts of sends and receives, by name: those of a group of calls run in
+  /// any order, and yet meet each other in the order of calls.
+  std::map<std::string, std::uint64_t> pairs_;
 };
 
 } // namespace troupe::standin
