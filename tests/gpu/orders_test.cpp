@@ -127,10 +127,13 @@ protected:
     train.micro_batch_tokens = 30;
     replica.train(train, rows);
   }
+  /// Responses end at several steps, and others take their slots.
   static net::Rows generate(ParallelReplica& replica) {
-    return replica.generate(
-      random_prompts(75),
-      {.max_new_tokens = 6, .seed = 5, .max_sequences = 4, .stop_ids = {3}});
+    return replica.generate(random_prompts(75),
+                            {.max_new_tokens = 6,
+                             .seed = 5,
+                             .max_sequences = 4,
+                             .stop_ids = {3, 9, 14, 21, 30, 42, 55, 60}});
   }
 
   /// Returns the launches with this in their name since the seed was given.

@@ -187,12 +187,12 @@ private:
   models::Workspace scratch_; ///< scratch memory of kernels when they run
   std::recursive_mutex mutex_;
   std::deque<std::function<void()>> kernels_;
-  std::uint64_t done_ = 0; ///< kernels that have run
   std::atomic<int> recorded_ = 0;
   std::atomic<int> replayed_ = 0;
   std::atomic<int> launched_ = 0;
   std::atomic<int> drawn_ = 0;
   std::atomic<int> emptied_ = 0;
+  std::uint64_t done_ = 0; ///< kernels that have run
 };
 
 } // namespace troupe::testing
