@@ -161,6 +161,7 @@ public:
   }
 
 private:
+  friend class DeferredCopy;
   friend class DeferredRecorder;
   friend class DeferredGraph;
   using Kernels = std::vector<std::function<void()>>;
