@@ -35,6 +35,16 @@ std::vector<models::Plane> wanted(Shard& shard, plans::TaskKind kind,
   return changed;
 }
 
+/// Offloads planes until moves and checkpoints, which come when this is done,
+/// may read them from host memory. Reloads, which only kernels wait for, may be
+/// under way meanwhile.
+void offload_for_others(models::Engine& engine,
+                        std::span<const models::Plane> planes) {
+  engine.offload(planes);
+  for (const auto plane : planes)
+    engine.parameters().finish_offload(plane);
+}
+
 const char* word_of(plans::TaskKind kind) {
   switch (kind) {
   case plans::TaskKind::reload:
@@ -73,8 +83,10 @@ ResidencyDone move_planes(Shard& shard, StepId step,
       worker.run.workflow.call(order.call),
       plans::leaves(worker.run.workflow, worker.run.plan, shard.replica));
     const auto planes = wanted(shard, kind, planes_of(memory));
-    kind == plans::TaskKind::reload ? shard.engine->reload(planes)
-                                    : shard.engine->offload(planes);
+    if (kind == plans::TaskKind::reload)
+      shard.engine->reload(planes);
+    else
+      offload_for_others(*shard.engine, planes);
   }
   done.device_bytes = count_planes(shard);
   done.peaks = peaks_of(shard);

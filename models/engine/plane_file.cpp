@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "models/parallel/parameters.hpp"
+#include "net/base/staged_copy.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -64,6 +65,28 @@ bool read_at(int file, std::span<std::byte> bytes, std::uint64_t offset) {
   return true;
 }
 
+/// Writes a block where it is; one of a device is staged.
+void write_block_at(int file, const net::BlockBytes& block,
+                    std::uint64_t offset) {
+  if (block.memory == nullptr)
+    return write_at(file, block.bytes, offset);
+  net::read_staged(*block.memory, block.bytes,
+                   [&](std::span<const std::byte> chunk, std::size_t at) {
+                     write_at(file, chunk, offset + at);
+                   });
+}
+
+/// Reads a block likewise; returns whether the file has all of it.
+bool read_block_at(int file, const net::BlockMemory* memory,
+                   std::span<std::byte> block, std::uint64_t offset) {
+  if (memory == nullptr)
+    return read_at(file, block, offset);
+  return net::write_staged(*memory, block,
+                           [&](std::span<std::byte> chunk, std::size_t at) {
+                             return read_at(file, chunk, offset + at);
+                           });
+}
+
 std::span<const std::byte> bytes_of(const PlaneFileHeader& header) {
   return std::as_bytes(std::span(&header, 1));
 }
@@ -92,9 +115,9 @@ std::uint64_t write_planes(int file, std::uint64_t id,
   write_at(file, bytes_of(header_of(0, parameters)), 0);
   std::uint64_t offset = plane_file_start;
   for (const Plane plane : stored_planes(parameters)) {
-    const auto values = parameters.read(plane);
-    write_at(file, values.bytes(), offset);
-    offset += values.bytes().size();
+    const net::BlockBytes values = parameters.values(plane);
+    write_block_at(file, values, offset);
+    offset += values.bytes.size();
   }
   auto header = header_of(id, parameters);
   header.counts = counts;
@@ -114,11 +137,10 @@ std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
     return std::nullopt;
   std::uint64_t offset = plane_file_start;
   for (const Plane plane : stored_planes(parameters)) {
-    const auto into = parameters.overwrite(plane);
-    if (!read_at(file, into.bytes(), offset))
+    const auto into = std::as_writable_bytes(parameters.plane(plane));
+    if (!read_block_at(file, parameters.memory(), into, offset))
       return std::nullopt;
-    into.put_back();
-    offset += into.bytes().size();
+    offset += into.size();
   }
   return header.counts;
 }

@@ -5,9 +5,12 @@
 #ifdef TROUPE_CUDA_BUILD
 #include "config/base/log.hpp"
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +27,37 @@ namespace {
 /// graph is gone.
 struct GpuPool {
   at::cuda::MempoolId_t id = at::cuda::graph_pool_handle();
+};
+
+/// libtorch's graph. If CUDA refuses to begin or end a capture, libtorch 2.11
+/// leaves its allocators in it: they would refuse the pool's next capture, and
+/// an emptied cache would be an assertion. Then this ends it.
+class CudaGraph : public at::cuda::CUDAGraph {
+public:
+  ~CudaGraph() {
+    if (capture_dev_ == UNDEFINED_DEVICE || capture_ended_)
+      return;
+    namespace device = c10::cuda::CUDACachingAllocator;
+    at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
+    end([&] { device::endAllocateToPool(capture_dev_, mempool_id_); });
+    end([&] { device::releasePool(capture_dev_, mempool_id_); });
+    end([&] { host.end_allocate_to_pool(mempool_id_); });
+    end([&] { host.release_pool(mempool_id_); });
+  }
+  CudaGraph() = default;
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+private:
+  /// Runs a step. One that libtorch has done by itself says so by an error.
+  template <class Step>
+  static void end(const Step& step) noexcept {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      log::models.debug(error.what());
+    }
+  }
 };
 
 class GpuGraph final : public GraphCapture {
@@ -55,7 +89,7 @@ private:
   }
 
   std::shared_ptr<const GpuPool> pool_;
-  at::cuda::CUDAGraph graph_;
+  CudaGraph graph_;
 };
 
 /// A GPU's one capture stream: products keep memory for each stream that they

@@ -1,5 +1,6 @@
 #include "models/gpu/gpu_memory.hpp"
 
+#include "models/gpu/gpu_copies.hpp"
 #include "net/base/gpu_handles.hpp"
 #include "net/base/gpus.hpp"
 
@@ -37,7 +38,7 @@ constexpr net::PeerBlocks gpu_peers{
 } // namespace
 
 const net::BlockMemory& gpu_memory() {
-  static constexpr net::BlockMemory memory{
+  static const net::BlockMemory memory{
     [](std::size_t size_bytes) {
       return net::take_gpu_memory(net::CudaRuntime::machine(), gpu_allocator,
                                   size_bytes);
@@ -53,7 +54,8 @@ const net::BlockMemory& gpu_memory() {
       net::copy_gpu_memory(net::CudaRuntime::machine(), from, to, runs);
     },
     [](const void* data) { return net::gpu_of_memory(data) >= 0; },
-    &gpu_peers};
+    &gpu_peers,
+    gpu_copies()};
   return memory;
 }
 

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::int64_t parameters_grain = 16; // floats: 64 bytes
 
+std::size_t value_bytes(const PlaneMemory& memory) {
+  return static_cast<std::size_t>(memory.size()) * sizeof(float);
+}
+
 } // namespace
 
 plans::LayoutKind layout_kind(Plane plane) {
@@ -66,46 +70,18 @@ Parameters::Parameters(const LocalModel& part, bool trainable,
       windows_[p].allocate(part.windows.size, memory_);
   }
   rounded_ = RoundedWeights(has_windows() ? windows_[0].size
-                                          : memory_of(Plane::weight).size,
+                                          : memory_of(Plane::weight).size(),
                             products, memory_);
 }
 
 /// Moves and checkpoints read all planes but gradients, from other processes
 /// too.
 void Parameters::allocate(Plane plane, std::int64_t count) {
-  PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
-  memory.exists = true;
-  memory.size = count;
-  const std::size_t bytes = memory.size_bytes();
-  memory.device
-    = memory_ != nullptr
-        ? net::PageBlock(bytes, *memory_)
-        : net::PageBlock(bytes, plane == Plane::grad ? net::PageSharing::none
-                                                     : sharing_);
-  memory.move_to(Where::device);
-}
-
-void Parameters::PlaneMemory::move_to(Where there) {
-  where = there;
-  charge.set(there == Where::device ? size_bytes() : 0);
-}
-
-void Parameters::leave_device(PlaneMemory& memory, Where there) {
-  if (&memory == planes_ && !has_windows())
-    rounded_.leave_device();
-  if (memory_ != nullptr)
-    memory.device = {};
-  else
-    memory.device.release_pages();
-  memory.move_to(there);
-}
-
-void Parameters::return_to_device(PlaneMemory& memory) {
-  if (memory.device.data() == nullptr)
-    memory.device = net::PageBlock(memory.size_bytes(), *memory_);
-  memory.move_to(Where::device);
-  if (&memory == planes_)
-    rounded_.return_to_device();
+  planes_[static_cast<std::size_t>(plane)].emplace(
+    count, memory_,
+    PlaneMemory::Sharing{
+      .device = plane == Plane::grad ? net::PageSharing::none : sharing_,
+      .host = sharing_});
 }
 
 void Parameters::Window::allocate(std::int64_t count,
@@ -127,13 +103,13 @@ void Parameters::index_names() {
     index_of_.emplace(shapes_[i].name, static_cast<std::int64_t>(i));
 }
 
-const Parameters::PlaneMemory& Parameters::memory_of(Plane plane) const {
-  const PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
-  TROUPE_CHECK(memory.exists, "this model is not trained: no such plane");
-  return memory;
+const PlaneMemory& Parameters::memory_of(Plane plane) const {
+  const auto& memory = planes_[static_cast<std::size_t>(plane)];
+  TROUPE_CHECK(memory, "this model is not trained: no such plane");
+  return *memory;
 }
 
-Parameters::PlaneMemory& Parameters::memory_of(Plane plane) {
+PlaneMemory& Parameters::memory_of(Plane plane) {
   return const_cast<PlaneMemory&>(std::as_const(*this).memory_of(plane));
 }
 
@@ -148,13 +124,10 @@ bool Parameters::has_windows() const {
 
 void Parameters::offload(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
-  if (memory.where != Where::device)
+  if (!memory.is_on_device())
     return;
-  if (memory.host.data() == nullptr)
-    memory.host = net::PageBlock(memory.size_bytes(), sharing_);
-  if (!std::exchange(memory.host_is_current, true))
-    copy_to_host(memory);
-  leave_device(memory, Where::host);
+  memory.offload();
+  rounded_leave(plane);
 }
 
 void Parameters::changed() {
@@ -163,36 +136,36 @@ void Parameters::changed() {
 }
 
 void Parameters::changed_by_optimizer() {
-  for (PlaneMemory& memory : planes_)
-    if (memory.where == Where::device)
-      memory.host_is_current = false;
+  for (auto& memory : planes_)
+    if (memory)
+      memory->changed();
 }
 
 void Parameters::reload(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
-  if (memory.where == Where::device)
+  if (memory.is_on_device())
     return;
-  TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
-  return_to_device(memory);
-  if (memory_ != nullptr)
-    memory_->write(memory.host.data(), memory.device.data(),
-                   memory.size_bytes());
-  else
-    std::memcpy(memory.device.data(), memory.host.data(), memory.size_bytes());
+  memory.reload();
+  rounded_return(plane);
 }
 
-void Parameters::copy_to_host(PlaneMemory& memory) const {
-  const std::size_t size_bytes = memory.size_bytes();
-  if (memory_ != nullptr)
-    memory_->read(memory.device.data(), memory.host.data(), size_bytes);
-  else
-    std::memcpy(memory.host.data(), memory.device.data(), size_bytes);
+void Parameters::finish_offload(Plane plane) const {
+  static_cast<void>(memory_of(plane).published());
 }
 
 void Parameters::drop(Plane plane) {
-  PlaneMemory& memory = memory_of(plane);
-  memory.host_is_current = false;
-  leave_device(memory, Where::nowhere);
+  memory_of(plane).drop();
+  rounded_leave(plane);
+}
+
+void Parameters::rounded_leave(Plane plane) {
+  if (plane == Plane::weight && !has_windows())
+    rounded_.leave_device();
+}
+
+void Parameters::rounded_return(Plane plane) {
+  if (plane == Plane::weight)
+    rounded_.return_to_device();
 }
 
 void Parameters::drop_masters() {
@@ -204,43 +177,43 @@ void Parameters::drop_masters() {
 }
 
 void Parameters::expect(Plane plane) {
-  PlaneMemory& memory = memory_of(plane);
-  memory.host_is_current = false;
-  return_to_device(memory);
+  memory_of(plane).expect();
+  rounded_return(plane);
 }
 
 const net::PageBlock& Parameters::published(Plane plane) const {
-  const PlaneMemory& memory = memory_of(plane);
-  return memory.host.data() != nullptr ? memory.host : memory.device;
+  return memory_of(plane).published();
 }
 
 const net::PageBlock& Parameters::newest(Plane plane) const {
-  const PlaneMemory& memory = memory_of(plane);
-  return memory.where == Where::host ? memory.host : memory.device;
+  return memory_of(plane).newest();
 }
 
 std::uint64_t Parameters::device_bytes() const {
   std::uint64_t bytes = 0;
-  for (const PlaneMemory& memory : planes_)
-    if (memory.exists && memory.where == Where::device)
-      bytes += memory.size_bytes();
+  for (const auto& memory : planes_)
+    if (memory && memory->is_on_device())
+      bytes += memory->size_bytes();
   return has_windows() ? bytes : bytes + rounded_.num_bytes();
 }
 
-net::HostRead Parameters::read(Plane plane) const {
+net::BlockBytes Parameters::values(Plane plane) const {
   const PlaneMemory& memory = memory_of(plane);
-  TROUPE_CHECK(memory.where != Where::nowhere, "a dropped plane has no values");
-  const bool of_device = memory.where != Where::host;
-  return {of_device ? memory_ : nullptr, newest(plane).data(),
-          static_cast<std::size_t>(memory.size) * sizeof(float)};
+  TROUPE_CHECK(memory.has_values(), "a dropped plane has no values");
+  const net::PageBlock& block = memory.newest();
+  return {{block.data(), value_bytes(memory)}, block.memory()};
+}
+
+net::HostRead Parameters::read(Plane plane) const {
+  const net::BlockBytes found = values(plane);
+  return {found.memory, found.bytes.data(), found.bytes.size()};
 }
 
 net::HostWrite Parameters::change(Plane plane) {
   make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
-  const bool of_device = memory.where != Where::host;
-  return {of_device ? memory_ : nullptr, newest(plane).data(),
-          static_cast<std::size_t>(memory.size) * sizeof(float),
+  const net::PageBlock& block = memory.newest();
+  return {block.memory(), block.data(), value_bytes(memory),
           net::OldContent::needed};
 }
 
@@ -293,15 +266,13 @@ at::Tensor Parameters::product_view(std::size_t index,
 
 std::span<const float> Parameters::plane(Plane plane) const {
   const PlaneMemory& memory = memory_of(plane);
-  return {reinterpret_cast<const float*>(memory.device.data()),
-          static_cast<std::size_t>(memory.size)};
+  return {memory.data(), static_cast<std::size_t>(memory.size())};
 }
 
 std::span<float> Parameters::plane(Plane plane) {
   make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
-  return {reinterpret_cast<float*>(memory.device.data()),
-          static_cast<std::size_t>(memory.size)};
+  return {memory.data(), static_cast<std::size_t>(memory.size())};
 }
 
 bool Parameters::has_rounded() const {
@@ -320,8 +291,7 @@ void Parameters::round_window(std::int64_t begin, std::int64_t count,
 }
 
 std::pair<float*, TypedPtr> Parameters::updated_weights() {
-  float* const weights
-    = reinterpret_cast<float*>(memory_of(Plane::weight).device.data());
+  float* const weights = memory_of(Plane::weight).data();
   return {weights, has_windows() ? TypedPtr{} : rounded_.data()};
 }
 
@@ -329,7 +299,7 @@ float* Parameters::seen(Plane plane) const {
   const auto index = static_cast<std::size_t>(plane);
   if (index < std::size(windows_) && windows_[index].size > 0)
     return windows_[index].floats.data();
-  return reinterpret_cast<float*>(memory_of(plane).device.data());
+  return memory_of(plane).data();
 }
 
 std::span<float> Parameters::window(Plane plane) {
@@ -342,8 +312,8 @@ std::span<float> Parameters::window(Plane plane) {
 
 std::uint64_t Parameters::num_bytes() const {
   std::int64_t elements = 0;
-  for (const PlaneMemory& memory : planes_)
-    elements += memory.size;
+  for (const auto& memory : planes_)
+    elements += memory ? memory->size() : 0;
   for (const Window& window : windows_)
     elements += window.size;
   return static_cast<std::uint64_t>(elements) * sizeof(float)

@@ -13,16 +13,16 @@
 // Where products read bf16, there are rounded weights beside
 // (rounded_weights.hpp); every way to change weights makes these stale.
 //
-// A plane may leave its device: an offloaded plane is in host memory, where
-// others can read it; a dropped one is nowhere. On the CPU it returns to the
-// same address, on a GPU to any: views of it are then made anew.
+// A plane may leave its device (plane_memory.hpp): an offloaded plane is in host
+// memory, where others can read it; a dropped one is nowhere. Where it returns
+// to another address, views of it are made anew.
 #pragma once
 
 #include "config/model/model_shape.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "models/parallel/plane_memory.hpp"
 #include "models/parallel/rounded_weights.hpp"
 #include "net/base/host_copy.hpp"
-#include "net/base/memory_count.hpp"
 #include "net/base/page_block.hpp"
 #include "plans/weights/layout.hpp"
 
@@ -30,6 +30,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -106,8 +107,9 @@ public:
   /// Returns the weights' plane and what is rounded (null: nothing, or with z3
   /// the window) for a kernel that changes both alike.
   std::pair<float*, TypedPtr> updated_weights();
-  /// Returns the newest values, from the device or from where they are
-  /// offloaded, for the host to read; kernels must have run.
+  /// Returns where the newest values are: on the device, or in host memory.
+  net::BlockBytes values(Plane plane) const;
+  /// Returns them for the host to read; kernels must have run.
   net::HostRead read(Plane plane) const;
   net::HostWrite change(Plane plane); ///< for the host to change
   /// Returns the plane of the device for the host to overwrite.
@@ -118,10 +120,11 @@ public:
   /// Returns the bytes of everything that is allocated here.
   std::uint64_t num_bytes() const;
 
-  /// Copies the plane to host memory, which is kept for the next time (and not
-  /// rewritten while nothing changed), and frees the device memory. Does
-  /// nothing if it is already offloaded.
+  /// Copies the plane to host memory, unless it is there, and frees the device
+  /// memory. A device with copies of its own may still be copying.
   void offload(Plane plane);
+  /// Returns when others may read what was offloaded (`published`).
+  void finish_offload(Plane plane) const;
   /// Records that planes on the device were written.
   void changed();
   /// Records the same of the optimizer, which keeps what is rounded equal.
@@ -135,7 +138,8 @@ public:
   /// Prepares a dropped or offloaded plane for being overwritten as a whole.
   void expect(Plane plane);
   /// Returns the plane as others may read it, in a shared block if there are
-  /// any: one that was ever offloaded is in host memory, up to date meanwhile.
+  /// any: one that was ever offloaded is in host memory, up to date meanwhile
+  /// and when this returns.
   const net::PageBlock& published(Plane plane) const;
   /// Returns the block that holds the current values.
   const net::PageBlock& newest(Plane plane) const;
@@ -150,21 +154,6 @@ public:
   std::uint64_t device_bytes() const;
 
 private:
-  enum class Where : std::uint8_t { device, host, nowhere };
-  struct PlaneMemory {
-    net::PageBlock device;
-    net::MemoryCharge charge; ///< while it is on the device
-    net::PageBlock host;      ///< allocated by the first offload
-    bool exists = false;
-    bool host_is_current = false;
-    Where where = Where::device;
-    std::int64_t size = 0; ///< elements
-
-    std::size_t size_bytes() const {
-      return static_cast<std::size_t>(size < 1 ? 1 : size) * sizeof(float);
-    }
-    void move_to(Where there);
-  };
   struct Window {
     AlignedFloats floats;
     std::int64_t size = 0;
@@ -172,9 +161,8 @@ private:
     void allocate(std::int64_t count, const net::BlockMemory* memory);
   };
   void allocate(Plane plane, std::int64_t count);
-  void copy_to_host(PlaneMemory& memory) const;
-  void leave_device(PlaneMemory& memory, Where there);
-  void return_to_device(PlaneMemory& memory);
+  void rounded_leave(Plane plane);
+  void rounded_return(Plane plane);
   void index_names();
   void make_stale(Plane plane);
   bool has_windows() const;
@@ -192,7 +180,7 @@ private:
   bool trainable_ = false;
   const net::BlockMemory* memory_; ///< of the device; null: system memory
   net::PageSharing sharing_ = net::PageSharing::by_descriptor;
-  PlaneMemory planes_[num_planes];
+  std::optional<PlaneMemory> planes_[num_planes];
   Window windows_[2];      ///< weight and grad; empty: the plane is its window
   RoundedWeights rounded_; ///< of what kernels see
 };

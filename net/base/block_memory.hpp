@@ -32,6 +32,8 @@ struct PeerBlocks {
   void (*unmap)(const void* data, const DeviceHandle& place);
 };
 
+struct CopyStream;
+
 struct BlockMemory {
   /// Allocates zeroed, page-aligned memory. Throws std::bad_alloc or, with what
   /// is free, a FailureError.
@@ -49,7 +51,8 @@ struct BlockMemory {
   void (*copy)(const void* from, void* to, std::span<const ByteRuns> runs);
   /// Returns whether the address is in a block of this memory.
   bool (*owns)(const void* data);
-  const PeerBlocks* peers = nullptr; ///< null: nothing is shared
+  const PeerBlocks* peers = nullptr;  ///< null: nothing is shared
+  const CopyStream* copies = nullptr; ///< null: whoever copies waits
 };
 
 /// Bytes of a block.

@@ -1,5 +1,7 @@
 #include "net/base/host_copy.hpp"
 
+#include "net/base/staged_copy.hpp"
+
 #include <cstring>
 #include <new>
 
@@ -27,7 +29,7 @@ HostRead::HostRead(const BlockMemory* memory, const void* data,
   if (memory == nullptr || size_bytes == 0)
     return;
   copy_ = take_host_copy(size_bytes);
-  memory->read(data, copy_.get(), size_bytes);
+  read_block(*memory, {data_, size_bytes}, copy_.get());
   data_ = copy_.get();
 }
 
@@ -40,16 +42,17 @@ HostWrite::HostWrite(const BlockMemory* memory, void* data,
   if (memory == nullptr || size_bytes == 0)
     return;
   copy_ = take_host_copy(size_bytes);
-  data_ = copy_.get();
   if (old == OldContent::needed)
-    memory->read(data, data_, size_bytes);
+    read_block(*memory, {data_, size_bytes}, copy_.get());
   else
-    std::memset(data_, 0, size_bytes);
+    std::memset(copy_.get(), 0, size_bytes);
+  data_ = copy_.get();
 }
 
 void HostWrite::put_back() const {
   if (copy_)
-    memory_->write(data_, device_, size_bytes_);
+    write_block(*memory_, data_,
+                {static_cast<std::byte*>(device_), size_bytes_});
 }
 
 } // namespace troupe::net

@@ -24,6 +24,7 @@
 #include "tests/support/models/parallel_support.hpp"
 #include <dlfcn.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -248,6 +249,29 @@ void move(ParallelReplica& from, ParallelReplica& to) {
     move.run(target.bytes());
     target.put_back();
     engine.weights_changed();
+  });
+}
+
+constexpr std::array all_planes{Plane::weight, Plane::m, Plane::v};
+
+// Copies that bring planes and take them are beside kernels of both replicas.
+TEST_F(Orders, OfStreamsDoNotChangePlanesThatComeAndGo_I8) {
+  ParallelReplica generating = replica("d1");
+  expect_same_bits([&](Bits& bits) {
+    ParallelReplica trained = replica("d2z1");
+    for (int step = 0; step < 2; ++step) {
+      train(trained);
+      trained.run([](Engine& engine, RunContext&, std::uint32_t) {
+        engine.offload(all_planes);
+      });
+      bits.add(generate(generating));
+      bits.add(trained);
+      trained.run([](Engine& engine, RunContext&, std::uint32_t) {
+        engine.reload(all_planes);
+      });
+    }
+    train(trained);
+    bits.add(trained);
   });
 }
 

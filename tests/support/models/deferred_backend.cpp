@@ -2,6 +2,7 @@
 
 #include "models/kernels/host_backend.hpp"
 
+#include "deferred_copies.hpp"
 #include "far_memory.hpp"
 
 #include <cstring>
@@ -25,11 +26,6 @@ void not_in_a_capture(const char* what) {
     throw std::logic_error(std::string(what) + " while kernels are recorded");
 }
 
-FarMemory& deferred_memory() {
-  static auto* memory = new FarMemory; // blocks may outlive other statics
-  return *memory;
-}
-
 void* late_take(std::size_t size_bytes) {
   not_in_a_capture("memory is taken");
   return deferred_memory().take(size_bytes);
@@ -39,6 +35,7 @@ void late_give(void* data) {
   if (data == nullptr)
     return;
   DeferredBackend::instance().wait();
+  finish_deferred_copies(data);
   deferred_memory().give(data);
 }
 
@@ -140,8 +137,9 @@ DeferredBackend& DeferredBackend::instance() {
 }
 
 const net::BlockMemory* DeferredBackend::memory() const {
-  static constexpr net::BlockMemory late{late_take,  late_give, late_read,
-                                         late_write, late_copy, late_owns};
+  static const net::BlockMemory late{
+    late_take, late_give, late_read, late_write,
+    late_copy, late_owns, nullptr,   &deferred_copies()};
   return &late;
 }
 

@@ -171,6 +171,7 @@ public:
   }
 
 private:
+  friend class DeferredCopy;
   friend class DeferredRecorder;
   friend class DeferredGraph;
   friend class DeferredRead;

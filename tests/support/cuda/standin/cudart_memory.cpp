@@ -130,11 +130,16 @@ cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise,
                           cudaMemLocation) {
   return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void*, size_t, unsigned) {
-  return cudaSuccess;
+cudaError_t cudaHostRegister(void* data, size_t size_bytes, unsigned) {
+  if (const auto refused = check_unsafe("cudaHostRegister"))
+    return refused;
+  return memory().lock(data, size_bytes, current())
+           ? cudaSuccess
+           : said(cudaErrorHostMemoryAlreadyRegistered);
 }
-cudaError_t cudaHostUnregister(void*) {
-  return cudaSuccess;
+cudaError_t cudaHostUnregister(void* data) {
+  return memory().unlock(data) ? cudaSuccess
+                               : said(cudaErrorHostMemoryNotRegistered);
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found,
                                      const void* data) {
@@ -144,7 +149,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found,
   if (block == nullptr)
     return cudaSuccess; // unregistered memory of the host
   found->type = block->kind == Kind::managed  ? cudaMemoryTypeManaged
-                : block->kind == Kind::pinned ? cudaMemoryTypeHost
+                : block->kind == Kind::pinned || block->kind == Kind::locked
+                  ? cudaMemoryTypeHost
                                               : cudaMemoryTypeDevice;
   found->device = block->device;
   found->devicePointer = const_cast<void*>(data);

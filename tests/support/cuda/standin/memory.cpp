@@ -40,6 +40,7 @@ const char* word_of(Kind kind) {
   case Kind::managed:
     return "managed memory";
   case Kind::pinned:
+  case Kind::locked:
     return "pinned memory";
   case Kind::opened:
     return "another process's memory";
@@ -128,6 +129,26 @@ bool Memory::give(void* data) {
     ::close(found->second.file);
   found->second.file = -1;
   freed_.insert(*found);
+  blocks_.erase(found);
+  return true;
+}
+
+bool Memory::lock(void* data, std::size_t size_bytes, int device) {
+  const Lock lock(mutex());
+  const auto* begin = static_cast<const char*>(data);
+  const auto after = blocks_.lower_bound(begin);
+  if (find(begin) != nullptr
+      || (after != blocks_.end() && after->first < begin + size_bytes))
+    return false;
+  blocks_[begin] = {size_bytes, Kind::locked, device};
+  return true;
+}
+
+bool Memory::unlock(void* data) {
+  const Lock lock(mutex());
+  const auto found = blocks_.find(static_cast<const char*>(data));
+  if (found == blocks_.end() || found->second.kind != Kind::locked)
+    return false;
   blocks_.erase(found);
   return true;
 }

@@ -11,7 +11,7 @@
 
 namespace troupe::standin {
 
-enum class Kind { device, managed, pinned, opened };
+enum class Kind { device, managed, pinned, locked, opened };
 
 struct Block {
   std::size_t size_bytes = 0;
@@ -30,6 +30,10 @@ public:
   void* open(int file, std::size_t size_bytes, int device);
   /// Gives a block back; false if there is none at this address.
   bool give(void* data);
+  /// Makes memory that the program has a block of pinned memory; false if a
+  /// part of it is one.
+  bool lock(void* data, std::size_t size_bytes, int device);
+  bool unlock(void* data);
 
   std::size_t taken(int device) const;
   /// Returns the block that contains the address, or null.
