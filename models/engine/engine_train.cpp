@@ -234,7 +234,8 @@ private:
     m.saved.recompute = spec_.recompute;
     m.hidden_TH
       = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
-    add_expert_metrics(m.saved, m.sequences, impl_.shape.experts, sums);
+    add_expert_metrics(impl_.backend, m.saved, m.sequences, impl_.shape.experts,
+                       sums);
     if (!m.hidden_TH)
       return m; // the last stage has the loss
     m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);

@@ -1,6 +1,7 @@
 #include "models/engine/expert_metrics.hpp"
 
 #include "models/transformer/balance_loss.hpp"
+#include "models/transformer/device_dispatch.hpp"
 
 #include <string_view>
 #include <vector>
@@ -63,8 +64,13 @@ void add_balance_losses(const Routing& routing,
 
 } // namespace
 
-void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
+void add_expert_metrics(Backend& backend, const Saved& saved,
+                        const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums) {
+  std::vector<RoutedTokens*> layers;
+  for (const auto& routed : saved.routed)
+    layers.push_back(routed.get());
+  read_choices(backend, layers);
   for (const LayerSaved& layer : saved.layers) {
     if (layer.experts == nullptr || layer.experts->routing.chosen_TK.empty())
       continue;

@@ -9,7 +9,8 @@
 
 namespace troupe::models {
 
-/// Adds, if layers have experts:
+/// Adds, if layers have experts, and waits for choices that only the device
+/// knows:
 /// - moe/balance: the share of experts that a sequence uses, as if it used that
 ///   many evenly, (sum over experts of load)^2 / (E * sum of load^2), mean over
 ///   sequences and layers. It does not depend on micro-batches (I1).
@@ -17,7 +18,8 @@ namespace troupe::models {
 ///   not have chosen; only if any are replayed.
 /// - moe/aux_loss: the sequence-wise balance loss, mean likewise; only if its
 ///   weight is above 0.
-void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
+void add_expert_metrics(Backend& backend, const Saved& saved,
+                        const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums);
 
 /// Returns those of the sums that add_expert_metrics has added.

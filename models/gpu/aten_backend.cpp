@@ -145,19 +145,6 @@ void aten_activate(at::Tensor& to, const at::Tensor& x, Activation activation) {
     at::gelu_out(to, x, aten_approximation(activation));
 }
 
-/// Calls f with the activation as a kernel takes it.
-template <class F>
-void with_unit(Activation activation, F f) {
-  switch (activation) {
-  case Activation::silu:
-    return f(Silu{});
-  case Activation::gelu:
-    return f(Gelu{});
-  case Activation::gelu_tanh:
-    return f(GeluTanh{});
-  }
-}
-
 /// Returns the bytes of a unit's tensors, each read or written so often.
 std::int64_t unit_bytes(const MlpShape& shape, DType type, std::int64_t times) {
   return times * shape.rows * (shape.columns() + shape.width)
@@ -192,7 +179,7 @@ void AtenBackend::mlp_unit(const MlpShape& shape, ConstTypedPtr in,
                            TypedPtr act) {
   if (options_.own_kernels)
     return gpu::with_stored(in.type(), [&](auto as) {
-      with_unit(shape.activation, [&](auto unit) {
+      gpu::with_unit(shape.activation, [&](auto unit) {
         using Kernel
           = gpu::GatedUnit<decltype(unit), typename decltype(as)::type>;
         gpu::run_kernel(device_,
@@ -214,7 +201,7 @@ void AtenBackend::mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                                     TypedPtr d_act) {
   if (options_.own_kernels)
     return gpu::with_stored(in.type(), [&](auto as) {
-      with_unit(shape.activation, [&](auto unit) {
+      gpu::with_unit(shape.activation, [&](auto unit) {
         using Kernel
           = gpu::GatedUnitBackward<decltype(unit), typename decltype(as)::type>;
         gpu::run_kernel(

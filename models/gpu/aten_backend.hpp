@@ -6,7 +6,7 @@
 // stream of the calling thread, so that threads share one order.
 #pragma once
 
-#include "models/gpu/aten_views.hpp"
+#include "models/gpu/aten_experts.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,10 +15,10 @@ namespace troupe::models {
 struct AtenHeads; // aten_parts.hpp
 struct AtenRows;
 
-class AtenBackend final : public AtenViews {
+class AtenBackend final : public AtenExperts {
 public:
   explicit AtenBackend(at::Device device, const AtenOptions& options = {})
-    : AtenViews(device, options) {}
+    : AtenExperts(device, options) {}
 
   const net::BlockMemory* memory() const override {
     return options_.memory;
@@ -53,13 +53,6 @@ public:
   void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
             const ConstTypedMatrix& b, const TypedMatrix& c,
             const GemmOptions& options) override;
-  void grouped_product(const GroupedShape& shape, const ConstTypedMatrix& x,
-                       GroupedWeights weights, const TypedMatrix& y) override;
-  void grouped_grad_x(const GroupedShape& shape, const ConstTypedMatrix& dy,
-                      GroupedWeights weights, const TypedMatrix& dx) override;
-  void grouped_grad_w(const GroupedShape& shape, const ConstTypedMatrix& dy,
-                      const ConstTypedMatrix& x, GroupedGrads grads) override;
-  std::int64_t grouped_rows_at_once() const override;
   std::unique_ptr<PreparedWeight>
   prepare(std::span<const at::Tensor> parts, DType operands,
           std::unique_ptr<PreparedWeight> old) override;
@@ -100,11 +93,6 @@ public:
   void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                          TypedPtr d_act) override;
 
-  std::optional<ChosenExperts>
-  choose_experts(const ExpertChoice& shape, const float* logits_TE,
-                 const float* correction_E) override;
-  bool choice_backward(const ExpertChoice& shape, const RoutedChoice& routed,
-                       const float* d_weight_S, float* d_logits_TE) override;
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const KeptIds& kept, float* logits_RV) override;

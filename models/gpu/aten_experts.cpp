@@ -1,8 +1,12 @@
-// The choice of experts of aten_backend.hpp and its gradient, by kernels of our
-// own.
-#include "models/gpu/aten_backend.hpp"
+// The choice of experts of aten_experts.hpp and its gradient, by kernels of our
+// own: for the host, which then waits, or to stay on the device.
+#include "models/gpu/aten_experts.hpp"
+
 #include "models/gpu/kernels/choose_experts.hpp"
+#include "models/gpu/kernels/join_experts.hpp"
+#include "models/gpu/kernels/load_excess.hpp"
 #include "models/gpu/kernels/route_backward.hpp"
+#include "models/gpu/kernels/sort_experts.hpp"
 #include "models/gpu/own_kernels.hpp"
 
 #include <ATen/ATen.h>
@@ -13,8 +17,11 @@ namespace troupe::models {
 
 namespace {
 
+constexpr std::int64_t word_bytes = 4; ///< of a float or an int32
+
+/// Returns whether the kernels take a choice of this size.
 bool chooses(const ExpertChoice& shape) {
-  return shape.chosen <= gpu::RouteBackward::threads
+  return shape.chosen <= gpu::JoinExperts<float, float>::most_chosen
          && shape.experts <= gpu::ChooseExperts::most_experts
          && shape.rule.groups <= gpu::ChooseExperts::most_groups;
 }
@@ -31,27 +38,33 @@ const float* take_words(const float* from, std::int64_t count,
 
 } // namespace
 
-// The three results are one block of memory, so that the host reads once.
-std::optional<ChosenExperts>
-AtenBackend::choose_experts(const ExpertChoice& shape, const float* logits_TE,
-                            const float* correction_E) {
-  if (!options_.own_kernels || !chooses(shape))
-    return std::nullopt;
-  const std::int64_t slots = shape.tokens * shape.chosen;
-  const std::int64_t scores
-    = shape.keeps_scores ? shape.tokens * shape.experts : 0;
-  const at::Tensor found
-    = at::empty({2 * slots + scores}, at::dtype(at::kFloat).device(device_));
-  auto* words = found.mutable_data_ptr<float>();
+void AtenExperts::choose(const ExpertChoice& shape, const float* logits_TE,
+                         const float* correction_E, std::int32_t* experts_TK,
+                         float* weight_TK, float* scores_TE) const {
   gpu::run_kernel(
     device_,
     gpu::ChooseExperts{logits_TE, correction_E, gpu::choice_rule(shape.rule),
-                       shape.experts, shape.chosen,
-                       reinterpret_cast<std::int32_t*>(words), words + slots,
-                       scores > 0 ? words + 2 * slots : nullptr},
+                       shape.experts, shape.chosen, experts_TK, weight_TK,
+                       scores_TE},
     shape.tokens,
-    {"choose_experts", (shape.tokens * shape.experts + found.numel())
-                         * static_cast<std::int64_t>(sizeof(float))});
+    {"choose_experts",
+     (shape.tokens * shape.experts + 2 * shape.slots() + shape.scores())
+       * word_bytes});
+}
+
+// The three results are one block of memory, so that the host reads once.
+std::optional<ChosenExperts>
+AtenExperts::choose_experts(const ExpertChoice& shape, const float* logits_TE,
+                            const float* correction_E) {
+  if (!options_.own_kernels || !chooses(shape))
+    return std::nullopt;
+  const std::int64_t slots = shape.slots();
+  const std::int64_t scores = shape.scores();
+  const at::Tensor found
+    = at::empty({2 * slots + scores}, at::dtype(at::kFloat).device(device_));
+  auto* words = found.mutable_data_ptr<float>();
+  choose(shape, logits_TE, correction_E, reinterpret_cast<std::int32_t*>(words),
+         words + slots, scores > 0 ? words + 2 * slots : nullptr);
   const at::Tensor of_host = found.to(at::kCPU);
   ChosenExperts chosen;
   const float* next = of_host.const_data_ptr<float>();
@@ -61,7 +74,7 @@ AtenBackend::choose_experts(const ExpertChoice& shape, const float* logits_TE,
   return chosen;
 }
 
-bool AtenBackend::choice_backward(const ExpertChoice& shape,
+bool AtenExperts::choice_backward(const ExpertChoice& shape,
                                   const RoutedChoice& routed,
                                   const float* d_weight_S, float* d_logits_TE) {
   if (!options_.own_kernels || !chooses(shape))
@@ -80,9 +93,53 @@ bool AtenBackend::choice_backward(const ExpertChoice& shape,
       d_weight_S, scores.defined() ? scores.const_data_ptr<float>() : nullptr,
       d_logits_TE, gpu::choice_rule(shape.rule), shape.experts, shape.chosen},
     shape.tokens,
-    {"route_backward", (5 * slots.numel() + 2 * shape.tokens * shape.experts)
-                         * static_cast<std::int64_t>(sizeof(float))});
+    {"route_backward",
+     (5 * slots.numel() + 2 * shape.tokens * shape.experts) * word_bytes});
   return true;
+}
+
+void AtenExperts::dispatch(const float* logits_TE, const float* correction_E,
+                           const DeviceRouting& to) {
+  const ExpertChoice& shape = to.choice;
+  choose(shape, logits_TE, correction_E, to.experts_TK, to.weight_TK,
+         to.scores_TE);
+  gpu::run_kernel(
+    device_,
+    gpu::SortExperts{to.experts_TK, to.weight_TK, shape.slots(), shape.experts,
+                     shape.chosen, to.rows_at_once, to.slot_TK, to.token_S,
+                     to.weight_S, to.ends_CE},
+    shape.experts,
+    {"sort_experts",
+     (6 * shape.slots() + to.pieces() * shape.experts) * word_bytes});
+}
+
+void AtenExperts::dispatch_backward(const DeviceRouting& routing,
+                                    const float* d_weight_S,
+                                    float* d_logits_TE) {
+  const ExpertChoice& shape = routing.choice;
+  gpu::run_kernel(
+    device_,
+    gpu::RouteBackward{routing.experts_TK, routing.slot_TK, routing.weight_S,
+                       d_weight_S, routing.scores_TE, d_logits_TE,
+                       gpu::choice_rule(shape.rule), shape.experts,
+                       shape.chosen},
+    shape.tokens,
+    {"route_backward",
+     (5 * shape.slots() + 2 * shape.tokens * shape.experts) * word_bytes});
+}
+
+void AtenExperts::add_load_excess(const DeviceRouting& routing,
+                                  std::span<const std::int64_t> copies_T,
+                                  float* out_E) {
+  const ExpertChoice& shape = routing.choice;
+  const at::Tensor copies = tables_.of(copies_T, device_);
+  gpu::run_kernel(
+    device_,
+    gpu::LoadExcess{routing.experts_TK, copies.const_data_ptr<std::int64_t>(),
+                    shape.slots(), shape.experts, shape.chosen, out_E},
+    1,
+    {"load_excess",
+     (shape.slots() + 2 * shape.tokens + 2 * shape.experts) * word_bytes});
 }
 
 } // namespace troupe::models

@@ -1,9 +1,10 @@
-// Products of many weights at once of aten_backend.hpp: ATen's grouped product,
+// Products of many weights at once of aten_experts.hpp: ATen's grouped product,
 // which reads where groups end on the device. It takes and gives bf16, so that
 // gradients of weights are rounded once before they are added in fp32. Where it
 // does not take the operands, and on GPUs for which ATen has a loop only that
 // waits for the device, there is our own loop.
-#include "models/gpu/aten_backend.hpp"
+#include "models/gpu/aten_experts.hpp"
+#include "models/gpu/grouped_weights.hpp"
 #include "models/kernels/typed_tensor.hpp"
 
 #include <ATen/ATen.h>
@@ -15,11 +16,6 @@
 namespace troupe::models {
 
 namespace {
-
-/// Numbers of weights that are rounded, or of gradients, at a time: 256 MiB.
-constexpr std::int64_t aten_grouped_numbers = std::int64_t{1} << 27;
-constexpr std::size_t aten_most_groups = 512; ///< ATen takes less than 1024
-constexpr std::int64_t aten_vector = 8;       ///< bf16 numbers in 16 bytes
 
 /// Groups of one launch, and their rows.
 struct GroupPiece {
@@ -54,26 +50,12 @@ std::vector<std::int32_t> ends_of(const GroupedShape& shape,
   return ends;
 }
 
-/// Returns the numbers from each group's weight to the next one's; 0: they are
-/// not at equal distances, or one has none.
 std::int64_t step_of(const GroupedShape& shape, GroupedWeights weights) {
-  const auto at = [&](std::size_t g) {
-    return static_cast<const std::byte*>(weights[g].data());
-  };
-  if (!weights[0])
-    return 0;
-  if (weights.size() == 1)
-    return shape.out * shape.in;
-  const std::ptrdiff_t step = at(1) - at(0);
-  for (std::size_t g = 2; g < weights.size(); ++g)
-    if (!weights[g] || at(g) - at(g - 1) != step)
-      return 0;
-  return step / static_cast<std::ptrdiff_t>(size_bytes(weights[0].type()));
+  return step_of_weights(weights, shape.out * shape.in);
 }
 
 bool is_aligned(const ConstTypedMatrix& rows) {
-  return rows.data.type() == DType::bf16 && rows.row_stride % aten_vector == 0
-         && reinterpret_cast<std::uintptr_t>(rows.data.data()) % 16 == 0;
+  return is_aligned_bf16(rows.data) && rows.row_stride % aten_vector == 0;
 }
 
 /// Returns true if ATen's grouped product takes rows of this shape.
@@ -95,12 +77,33 @@ std::int64_t step_of_operands(const GroupedShape& shape,
 
 } // namespace
 
-std::int64_t AtenBackend::grouped_rows_at_once() const {
+std::int64_t step_of_weights(std::span<const ConstTypedPtr> weights,
+                             std::int64_t numbers) {
+  const auto at = [&](std::size_t g) {
+    return static_cast<const std::byte*>(weights[g].data());
+  };
+  if (weights.empty() || !weights[0])
+    return 0;
+  if (weights.size() == 1)
+    return numbers;
+  const std::ptrdiff_t step = at(1) - at(0);
+  for (std::size_t g = 1; g < weights.size(); ++g)
+    if (!weights[g] || at(g) - at(g - 1) != step)
+      return 0;
+  return step / static_cast<std::ptrdiff_t>(size_bytes(weights[0].type()));
+}
+
+bool is_aligned_bf16(ConstTypedPtr data) {
+  return data.type() == DType::bf16
+         && reinterpret_cast<std::uintptr_t>(data.data()) % 16 == 0;
+}
+
+std::int64_t AtenExperts::grouped_rows_at_once() const {
   return options_.grouped_products ? defaults::grouped_rows_at_once_on_gpu
                                    : defaults::grouped_rows_at_once;
 }
 
-void AtenBackend::grouped_product(const GroupedShape& shape,
+void AtenExperts::grouped_product(const GroupedShape& shape,
                                   const ConstTypedMatrix& x,
                                   GroupedWeights weights,
                                   const TypedMatrix& y) {
@@ -122,7 +125,7 @@ void AtenBackend::grouped_product(const GroupedShape& shape,
   }
 }
 
-void AtenBackend::grouped_grad_x(const GroupedShape& shape,
+void AtenExperts::grouped_grad_x(const GroupedShape& shape,
                                  const ConstTypedMatrix& dy,
                                  GroupedWeights weights,
                                  const TypedMatrix& dx) {
@@ -144,7 +147,7 @@ void AtenBackend::grouped_grad_x(const GroupedShape& shape,
   }
 }
 
-void AtenBackend::grouped_grad_w(const GroupedShape& shape,
+void AtenExperts::grouped_grad_w(const GroupedShape& shape,
                                  const ConstTypedMatrix& dy,
                                  const ConstTypedMatrix& x,
                                  GroupedGrads grads) {

@@ -72,23 +72,6 @@ struct AddedRows {
   }
 };
 
-/// Calls f with the types of rows that are added and added to; returns false if
-/// the kernel has none for them.
-template <class F>
-bool with_rows(DType from, DType to, const F& f) {
-  using gpu::Bf16;
-  using gpu::Stored;
-  if (from == DType::f32 && to == DType::f32)
-    f(Stored<float>{}, Stored<float>{});
-  else if (from == DType::bf16 && to == DType::f32)
-    f(Stored<Bf16>{}, Stored<float>{});
-  else if (from == DType::bf16 && to == DType::bf16)
-    f(Stored<Bf16>{}, Stored<Bf16>{});
-  else
-    return false;
-  return true;
-}
-
 } // namespace
 
 void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
@@ -141,7 +124,7 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
       added.targets,
       {"scatter_rows", added.bytes(list.width, from.type(), to.type())});
   };
-  if (options_.own_kernels && with_rows(from.type(), to.type(), add))
+  if (options_.own_kernels && gpu::with_rows(from.type(), to.type(), add))
     return;
   const auto count = static_cast<std::int64_t>(list.rows.size());
   const FixedOrder order; // for repeated rows

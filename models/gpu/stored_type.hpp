@@ -1,7 +1,10 @@
-// From a typed pointer to the type of a kernel's template.
+// From types and activations that programs know when they run to those of a
+// kernel's template.
 #pragma once
 
+#include "config/model/model_shape.hpp"
 #include "models/gpu/kernels/storage.hpp"
+#include "models/kernels/activations.hpp"
 #include "models/kernels/typed_ptr.hpp"
 
 namespace troupe::models::gpu {
@@ -29,6 +32,34 @@ struct Stored {
 template <class F>
 void with_stored(DType type, F f) {
   type == DType::bf16 ? f(Stored<Bf16>{}) : f(Stored<float>{});
+}
+
+/// Calls f with the types of rows that are added and added to; returns false if
+/// the kernel has none for them.
+template <class F>
+bool with_rows(DType from, DType to, const F& f) {
+  if (from == DType::f32 && to == DType::f32)
+    f(Stored<float>{}, Stored<float>{});
+  else if (from == DType::bf16 && to == DType::f32)
+    f(Stored<Bf16>{}, Stored<float>{});
+  else if (from == DType::bf16 && to == DType::bf16)
+    f(Stored<Bf16>{}, Stored<Bf16>{});
+  else
+    return false;
+  return true;
+}
+
+/// Calls f with the activation as a kernel takes it.
+template <class F>
+void with_unit(Activation activation, F f) {
+  switch (activation) {
+  case Activation::silu:
+    return f(Silu{});
+  case Activation::gelu:
+    return f(Gelu{});
+  case Activation::gelu_tanh:
+    return f(GeluTanh{});
+  }
 }
 
 } // namespace troupe::models::gpu

@@ -5,8 +5,9 @@
 // T tokens, E experts, k experts per token.
 #pragma once
 
-#include "config/model/expert_shape.hpp"
+#include "config/base/error.hpp"
 #include "models/kernels/grouped_product.hpp"
+#include "models/kernels/routed_experts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -14,14 +15,6 @@
 #include <vector>
 
 namespace troupe::models {
-
-struct ExpertChoice {
-  std::int64_t tokens = 0;  ///< T
-  std::int64_t experts = 0; ///< E
-  std::int64_t chosen = 0;  ///< k
-  RouterRule rule;
-  bool keeps_scores = false;
-};
 
 /// The choice in host memory.
 struct ChosenExperts {
@@ -55,6 +48,49 @@ public:
                                const float* /*d_weight_S*/,
                                float* /*d_logits_TE*/) {
     return false;
+  }
+
+  /// Returns whether the device dispatches tokens to these experts by itself;
+  /// if not, it has none of the following kernels for them.
+  virtual bool dispatches(const ExpertChoice& /*choice*/,
+                          const RoutedExperts& /*experts*/) const {
+    return false;
+  }
+  /// Chooses the experts of each token by logits, and fills the routing.
+  virtual void dispatch(const float* /*logits_TE*/,
+                        const float* /*correction_E*/,
+                        const DeviceRouting& /*to*/) {
+    TROUPE_CHECK(false, "the host dispatches tokens");
+  }
+  /// Adds weight * expert(x) of each slot to out[token]. Keeps gate and up [S,
+  /// 2I] of all slots unless `gate_up` is null.
+  virtual void experts_forward(const RoutedExperts& /*experts*/,
+                               const DeviceRouting& /*routing*/,
+                               ConstTypedPtr /*x_TH*/, TypedPtr /*gate_up_SX*/,
+                               TypedPtr /*out_TH*/) {
+    TROUPE_CHECK(false, "the host dispatches tokens");
+  }
+  /// Adds to the experts' gradients and to dx, and sets d_weight_S; consumes
+  /// gate and up.
+  virtual void experts_backward(const RoutedExperts& /*experts*/,
+                                const DeviceRouting& /*routing*/,
+                                ConstTypedPtr /*x_TH*/, TypedPtr /*gate_up_SX*/,
+                                ConstTypedPtr /*dy_TH*/,
+                                const RoutedGrads& /*grads*/,
+                                float* /*d_weight_S*/, TypedPtr /*dx_TH*/) {
+    TROUPE_CHECK(false, "the host dispatches tokens");
+  }
+  /// Computes the gradient of the router's logits from that of slots' weights.
+  virtual void dispatch_backward(const DeviceRouting& /*routing*/,
+                                 const float* /*d_weight_S*/,
+                                 float* /*d_logits_TE*/) {
+    TROUPE_CHECK(false, "the host dispatches tokens");
+  }
+  /// Adds the load excess of each expert (models/transformer/router.hpp).
+  virtual void add_load_excess(const DeviceRouting& /*routing*/,
+                               std::span<const std::int64_t> /*copies_T*/,
+                               float* /*out_E*/) {
+    TROUPE_CHECK(false, "the host dispatches tokens");
   }
 };
 

@@ -29,8 +29,7 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     heads_width_(shape.num_heads * shape.head_dim),
     table_(backend) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
-  if (!shape.experts.exist()) // with experts, the host assigns rows to them
-    capture_.recorder = backend.recorder();
+  capture_.recorder = backend.recorder();
   for (TypedBlock* buffer : activations())
     *buffer = TypedBlock(backend.memory(), backend.storage(weights.operands));
   for (AlignedFloats* buffer : buffers())
@@ -43,9 +42,9 @@ std::array<TypedBlock*, 10> Decoder::activations() {
           &experts_.rows_RH, &logits_.last_NH};
 }
 
-std::array<AlignedFloats*, 5> Decoder::buffers() {
-  return {&experts_.logits_RE, &logits_.all_NV, &logits_.of_peers,
-          &logits_.drawn_N, &sums_2R_};
+std::array<AlignedFloats*, 6> Decoder::buffers() {
+  return {&experts_.logits_RE, &experts_.routing, &logits_.all_NV,
+          &logits_.of_peers,   &logits_.drawn_N,  &sums_2R_};
 }
 
 void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
@@ -57,7 +56,7 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   cache.begin_pass(tokens);
   pass_.begin(tokens);
   const bool recorded = capture_.recorder && peers_.can_be_captured()
-                        && pass_.has_one_token_per_slot();
+                        && stays_on_device() && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
   PassWork work{.embeds = context.groups.first_stage()};
   if (recorded && !draw.rows_N.empty())

@@ -13,6 +13,7 @@
 #include "models/kernels/typed_block.hpp"
 #include "models/parallel/tensor_peers.hpp"
 #include "models/transformer/decode_pass.hpp"
+#include "models/transformer/decoder_experts.hpp"
 #include "models/transformer/drawn_tokens.hpp"
 #include "models/transformer/pass_table.hpp"
 #include "models/transformer/transformer.hpp"
@@ -59,7 +60,7 @@ public:
   /// Returns whether passes are captured, alike on all devices of a model.
   bool captures() const;
   /// Returns whether a pass can be launched before the host knows what the one
-  /// before drew. It need not with experts, for whose choice it waits.
+  /// before drew: not where it waits for the choice of experts.
   bool runs_ahead() const;
   /// Returns the tokens [N] that the last feed drew, equal on all tp ranks.
   DrawnTokens drawn();
@@ -70,10 +71,6 @@ public:
 
 private:
   using Prepared = std::unique_ptr<PreparedWeight>;
-  struct PackedExpert {
-    Prepared gate_up; ///< [2I, H]
-    Prepared down;    ///< [H, I]
-  };
   struct Layer {
     Prepared qkv;               ///< [(A+2G)*D, H]
     Prepared o;                 ///< [H, A*D]
@@ -81,19 +78,9 @@ private:
     Prepared down;              ///< [H, I]
     AlignedFloats qkv_bias;     ///< empty: no bias
     AlignedFloats gate_up_bias; ///< empty: no bias
-    Prepared router;            ///< [E, H]
-    std::vector<PackedExpert> experts;
-    std::int64_t first_expert_column = 0; ///< in the record of a row
-    std::vector<AlignedFloats> merged;    ///< with adapters, where `Prepared`
-                                          ///< ones are views
-  };
-
-  /// Rows on their way through experts.
-  struct ExpertRows {
-    TypedBlock rows_RH;      ///< of one expert, input and output
-    AlignedFloats logits_RE; ///< of the router
-    bool is_recorded = false;
-    std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
+    PackedExperts experts;
+    std::vector<AlignedFloats> merged; ///< with adapters, where `Prepared` ones
+                                       ///< are views
   };
 
   /// Logits, and the tokens that the device draws from them.
@@ -156,6 +143,9 @@ private:
                  const TensorPeers& peers);
   /// Adds the outputs of the layer's experts to the buffer of a branch.
   void experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to);
+  void dispatched_experts(std::int64_t layer, ConstTypedPtr in, TypedPtr to);
+  MoeShape moe_shape(std::int64_t num_rows, const MoeWeights& moe) const;
+  bool stays_on_device() const; ///< whether the host has no part in a pass
   /// Records a layer's experts from `column` of each row's record on.
   void record(const Routing& routing, std::int64_t column);
   /// Returns rows of the stream next to each other.
@@ -167,7 +157,7 @@ private:
                  const DrawFilters& filters, const TensorPeers& peers);
   /// Returns the buffers of activations.
   std::array<TypedBlock*, 10> activations();
-  std::array<AlignedFloats*, 5> buffers();
+  std::array<AlignedFloats*, 6> buffers();
   void mlp(std::int64_t layer, ConstTypedPtr in_RH, const TensorPeers& peers);
 
   const ModelShape& shape_;
@@ -185,7 +175,7 @@ private:
   TypedBlock branch_RH_;      ///< of a layer with norms after its branches
   TypedBlock mlp_in_RH_;      ///< of a layer whose branches read one stream
   AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
-  ExpertRows experts_;
+  ExpertBuffers experts_;
   TypedBlock activation_RI_;
   LogitBuffers logits_;
   TensorPeers peers_; ///< of the last pass

@@ -1,5 +1,7 @@
 // The branches of a layer during decoding: products split over tp
-// ranks, and experts, whose rows the host assigns (declared in decoder.hpp).
+// ranks, and experts, whose rows the device or the host assigns (declared in
+// decoder.hpp).
+#include "models/kernels/typed_tensor.hpp"
 #include "models/transformer/decoder.hpp"
 
 #include <algorithm>
@@ -77,7 +79,58 @@ void Decoder::record(const Routing& routing, std::int64_t column) {
                 experts_.chosen_RW.begin() + r * width + column);
 }
 
+MoeShape Decoder::moe_shape(std::int64_t num_rows,
+                            const MoeWeights& moe) const {
+  return {.backend = &backend_,
+          .hidden = shape_.hidden_size,
+          .router = {num_rows, shape_.experts.count, shape_.experts.per_token,
+                     shape_.experts.router},
+          .unit = {0, moe.experts.front().up.size(0), shape_.activation,
+                   shape_.gated_mlp},
+          .operands = weights_.operands,
+          .storage = backend_.storage(weights_.operands)};
+}
+
+bool Decoder::stays_on_device() const {
+  if (shape_.experts.exist() && (experts_.is_recorded || layers_.empty()))
+    return false;
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (weights_.layers[i].has_experts() && !layers_[i].experts.places)
+      return false;
+  return true;
+}
+
+// A step's slots are one piece; those of prompts are pieces of a pass's rows.
+void Decoder::dispatched_experts(std::int64_t layer, ConstTypedPtr in,
+                                 TypedPtr to) {
+  constexpr std::int64_t least_at_once = 4096;
+  const std::int64_t num_rows = pass_.num_tokens();
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const MoeWeights& moe = weights_.layers[static_cast<std::size_t>(layer)].moe;
+  const MoeShape shape = moe_shape(num_rows, moe);
+  ExpertChoice choice = choice_of(shape.router);
+  choice.keeps_scores = false; // they are for gradients
+  const auto in_block = [&](std::int64_t rows) {
+    choice.tokens = rows;
+    const std::int64_t at_once = std::max(rows, least_at_once);
+    return DeviceRouting::in(
+      experts_.routing.reserve(DeviceRouting::floats(choice, at_once)), choice,
+      at_once);
+  };
+  in_block(room_rows_); // which keeps its place
+  const DeviceRouting routing = in_block(num_rows);
+  float* logits = experts_.logits_RE.reserve(room_rows_ * choice.experts);
+  backend_.product(num_rows, in, *packed.experts.router,
+                   {logits, choice.experts}, {});
+  backend_.dispatch(logits, numbers_of(moe.correction).floats(), routing);
+  backend_.experts_forward(experts_at(shape, *packed.experts.places), routing,
+                           in, {}, to);
+}
+
 void Decoder::experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to) {
+  if (layers_[static_cast<std::size_t>(layer)].experts.places
+      && !experts_.is_recorded)
+    return dispatched_experts(layer, in_RH, to);
   const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
@@ -88,22 +141,23 @@ void Decoder::experts(std::int64_t layer, ConstTypedPtr in_RH, TypedPtr to) {
   float* logits = experts_.logits_RE.reserve(num_rows * count);
   const TypedPtr x = experts_.rows_RH.reserve(2 * num_rows * hidden);
   const TypedPtr y = x + num_rows * hidden;
-  backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
+  backend_.product(num_rows, in_RH, *packed.experts.router, {logits, count},
+                   {});
   const Routing routing
     = route(backend_,
             {num_rows, count, shape_.experts.per_token, shape_.experts.router},
             logits, w.moe.correction);
   if (experts_.is_recorded)
-    record(routing, packed.first_expert_column);
+    record(routing, packed.experts.first_column);
   for (const auto& [index, begin, rows, before] :
-       routing.slots_of(w.moe.first_expert, packed.experts.size())) {
+       routing.slots_of(w.moe.first_expert, packed.experts.single.size())) {
     moe_gather(backend_, {routing, begin, rows}, hidden, in_RH, x);
-    backend_.product(rows, x, *packed.experts[index].gate_up,
+    backend_.product(rows, x, *packed.experts.single[index].gate_up,
                      {gate_up_RX_.data(), 2 * width}, {});
     unit.rows = rows;
     backend_.mlp_unit(unit, gate_up_RX_.data(), activation_RI_.data());
-    backend_.product(rows, activation_RI_.data(), *packed.experts[index].down,
-                     {y, hidden}, {});
+    backend_.product(rows, activation_RI_.data(),
+                     *packed.experts.single[index].down, {y, hidden}, {});
     moe_scatter(backend_, {routing, begin, rows}, hidden, SlotWeights::applied,
                 y, to);
   }

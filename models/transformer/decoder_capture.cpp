@@ -71,13 +71,21 @@ std::vector<std::uintptr_t> Decoder::places(KvCache& cache) {
     add(block->data());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& packed = layers_[i];
-    for (const Prepared* one :
-         {&packed.qkv, &packed.o, &packed.gate_up, &packed.down})
+    for (const Prepared* one : {&packed.qkv, &packed.o, &packed.gate_up,
+                                &packed.down, &packed.experts.router})
       add(*one ? (*one)->place() : nullptr);
     add(packed.qkv_bias.data());
     add(packed.gate_up_bias.data());
     const LayerWeights& w = weights_.layers[i];
     add_tensors({w.o_bias, w.down_bias, w.qk_norms.q, w.qk_norms.k});
+    if (packed.experts.places) { // all are as far from each other as these two
+      add_tensors({w.moe.correction});
+      const ExpertPlaces& places = *packed.experts.places;
+      for (const auto* of : {&places.gate_up, &places.down}) {
+        add(of->front().data());
+        add(of->back().data());
+      }
+    }
     add_norms(
       {&w.input_norm, &w.post_norm, &w.behind_attention, &w.behind_mlp});
     if (const RopeTable* rope = rope_.of(w.positions.rope)) {

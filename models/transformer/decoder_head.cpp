@@ -37,14 +37,15 @@ void Decoder::draw_rows(ConstTypedPtr rows_NH, std::int64_t count,
 }
 
 bool Decoder::runs_ahead() const {
-  return draws() && backend_.is_asynchronous() && !shape_.experts.exist();
+  return draws() && backend_.is_asynchronous() && stays_on_device();
 }
 
 DrawnTokens Decoder::drawn() {
   const auto last = std::ranges::max(logits_.wanted);
-  return {logits_.wanted, backend_.read_later(logits_.drawn_N.data(),
-                                              (last + 1) * drawn_floats),
-          peers_};
+  return {
+    logits_.wanted,
+    backend_.read_later(logits_.drawn_N.data(), (last + 1) * drawn_floats),
+    peers_};
 }
 
 std::span<const DrawnToken> Decoder::draw_before() const {

@@ -83,7 +83,7 @@ void Decoder::pack() {
     stack_bias(layer.qkv_bias, {w.q_bias, w.k_bias, w.v_bias});
     prepare_adapted(layer, layer.o, {}, {w.o}, {a.o});
     if (w.has_experts()) {
-      layer.first_expert_column = column;
+      layer.experts.first_column = column;
       column += shape_.experts.per_token;
       pack_experts(layer, w.moe);
     }
@@ -99,11 +99,14 @@ void Decoder::pack() {
 }
 
 void Decoder::pack_experts(Layer& layer, const MoeWeights& moe) {
-  prepare(layer.router, moe.router, {}, DType::f32);
-  layer.experts.resize(moe.experts.size());
+  prepare(layer.experts.router, moe.router, {}, DType::f32);
+  layer.experts.places.reset();
+  if (dispatches(moe_shape(1, moe), moe))
+    layer.experts.places.emplace(moe.experts);
+  layer.experts.single.resize(moe.experts.size());
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
     const ExpertWeights& from = moe.experts[e];
-    PackedExpert& packed = layer.experts[e];
+    PackedExpert& packed = layer.experts.single[e];
     prepare(packed.gate_up, from.gate_up, {from.gate, from.up},
             weights_.operands);
     prepare(packed.down, from.down, {}, weights_.operands);

@@ -3,62 +3,12 @@
 #include "models/kernels/backend.hpp"
 #include "models/kernels/linear.hpp"
 #include "models/kernels/typed_tensor.hpp"
-#include "models/transformer/expert_products.hpp"
+#include "models/transformer/device_dispatch.hpp"
+#include "models/transformer/expert_runs.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace troupe::models {
-
-namespace {
-
-/// The experts of this device and the rows that go to them.
-struct ExpertInputs {
-  const std::vector<ExpertWeights>& experts;
-  const Routing& routing;
-  std::int64_t first = 0; ///< index of the first expert in the routing
-  ConstTypedPtr x;
-  TypedPtr gate_up;
-
-  std::vector<ExpertGroup> groups(const Backend& backend) const {
-    return routing.groups_of(first, experts.size(),
-                             backend.grouped_rows_at_once());
-  }
-};
-
-std::int64_t most_rows(const std::vector<ExpertGroup>& groups) {
-  std::int64_t most = 0;
-  for (const ExpertGroup& group : groups)
-    most = std::max(most, group.rows());
-  return most;
-}
-
-struct ExpertBackward {
-  const ExpertProducts& products;
-  const std::vector<ExpertWeights>& grads; ///< of the device
-  RoutedSlots slots;
-  float* d_weight_S; ///< of the device
-
-  /// Computes dx [n, H] from dy [n, H] and x [n, H], gathered; consumes gate_up
-  /// [n, 2I]; d_act and act have room for [n, I].
-  void run(TypedPtr dy, ConstTypedPtr x, TypedPtr gate_up, TypedPtr d_act,
-           TypedPtr act, TypedPtr dx) const {
-    const std::int64_t h = products.shape().hidden;
-    const std::int64_t width = products.shape().unit.width;
-    Backend& backend = *products.shape().backend;
-    products.grad_act(dy, d_act);
-    backend.mlp_unit(products.unit(), gate_up, act);
-    backend.row_dots({slots.rows, width}, d_act, act, d_weight_S + slots.begin);
-    backend.scale_rows(slots.weights(), width, d_act);
-    backend.scale_rows(slots.weights(), h, dy);
-    backend.mlp_unit_backward(products.unit(), gate_up, d_act);
-    products.add_down_grads(dy, d_act, grads);
-    products.add_gate_up_grads(gate_up, x, grads);
-    products.grad_x(gate_up, dx);
-  }
-};
-
-} // namespace
 
 void moe_gather(Backend& backend, const RoutedSlots& slots, std::int64_t width,
                 ConstTypedPtr x, TypedPtr out) {
@@ -76,59 +26,6 @@ void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
 }
 
 namespace {
-
-/// Adds weight * expert(x) of each slot to out[token].
-void run_experts(const MoeShape& shape, const ExpertInputs& in, TypedPtr out,
-                 Workspace& workspace) {
-  const std::int64_t h = shape.hidden;
-  const std::int64_t width = shape.unit.width;
-  const auto groups = in.groups(*shape.backend);
-  const std::int64_t most = most_rows(groups);
-  const Workspace::Mark mark = workspace.mark();
-  const TypedPtr rows_x = workspace.take(most * h, shape.storage);
-  const TypedPtr rows_y = workspace.take(most * h, shape.storage);
-  const TypedPtr act = workspace.take(most * width, shape.storage);
-  for (const ExpertGroup& group : groups) {
-    const ExpertProducts products{shape, in.experts, group};
-    const RoutedSlots slots{in.routing, group.begin, group.rows()};
-    const TypedPtr gate_up = in.gate_up + group.before * 2 * width;
-    moe_gather(*shape.backend, slots, h, in.x, rows_x);
-    products.gate_up(rows_x, gate_up);
-    shape.backend->mlp_unit(products.unit(), gate_up, act);
-    products.down(act, rows_y);
-    moe_scatter(*shape.backend, slots, h, SlotWeights::applied, rows_y, out);
-  }
-  workspace.rewind(mark);
-}
-
-/// Adds to the experts' gradients and to dx, and sets d_weight_S of these
-/// experts' slots.
-void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
-                          const std::vector<ExpertWeights>& grads,
-                          ConstTypedPtr dy, float* d_weight_S, TypedPtr dx,
-                          Workspace& workspace) {
-  const std::int64_t h = shape.hidden;
-  const std::int64_t width = shape.unit.width;
-  const auto groups = in.groups(*shape.backend);
-  const std::int64_t most = most_rows(groups);
-  const Workspace::Mark mark = workspace.mark();
-  const TypedPtr rows_x = workspace.take(most * h, shape.storage);
-  const TypedPtr rows_dy = workspace.take(most * h, shape.storage);
-  const TypedPtr rows_dx = workspace.take(most * h, shape.storage);
-  const TypedPtr d_act = workspace.take(most * width, shape.storage);
-  const TypedPtr act = workspace.take(most * width, shape.storage);
-  for (const ExpertGroup& group : groups) {
-    const ExpertProducts products{shape, in.experts, group};
-    const RoutedSlots slots{in.routing, group.begin, group.rows()};
-    moe_gather(*shape.backend, slots, h, in.x, rows_x);
-    moe_gather(*shape.backend, slots, h, dy, rows_dy);
-    const ExpertBackward backward{products, grads, slots, d_weight_S};
-    backward.run(rows_dy, rows_x, in.gate_up + group.before * 2 * width, d_act,
-                 act, rows_dx);
-    moe_scatter(*shape.backend, slots, h, SlotWeights::ignored, rows_dx, dx);
-  }
-  workspace.rewind(mark);
-}
 
 /// Returns numbers of the device in fp32.
 const float* in_fp32(Backend& backend, ConstTypedPtr x, std::int64_t count,
@@ -274,14 +171,15 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   workspace.rewind(mark);
 }
 
-ExpertChoice choice_of(const RouterShape& shape) {
-  return {shape.tokens, shape.experts, shape.chosen, shape.rule,
-          shape.needs_scores()};
-}
-
 /// Computes the gradient of logits on the device if it has a kernel for it.
-bool routed_backward(const MoeShape& shape, const Routing& routing,
+bool routed_backward(const MoeShape& shape, const RoutedTokens& routed,
                      const float* d_weight_S, float* d_logits_TE) {
+  if (routed.on_device) {
+    shape.backend->dispatch_backward(routed.on_device->routing, d_weight_S,
+                                     d_logits_TE);
+    return true;
+  }
+  const Routing& routing = routed.routing;
   const std::vector<std::int64_t> slot_TK = routing.slots_of_tokens();
   return shape.backend->choice_backward(
     choice_of(shape.router),
@@ -289,18 +187,23 @@ bool routed_backward(const MoeShape& shape, const Routing& routing,
     d_weight_S, d_logits_TE);
 }
 
-Routing routed_by(const MoeShape& shape, const MoeWeights& weights,
-                  ConstTypedPtr x_TH, Workspace& workspace) {
+/// Chooses the experts of tokens: on the device alone, or for the host.
+void choose(const MoeShape& shape, const MoeWeights& weights,
+            ConstTypedPtr x_TH, RoutedTokens& routed, Workspace& workspace) {
   const std::int64_t tokens = shape.router.tokens;
   const std::int64_t experts = shape.router.experts;
   const Workspace::Mark mark = workspace.mark();
   float* logits = workspace.take(tokens * experts);
   linear(*shape.backend, tokens, {x_TH, shape.hidden}, weights.router, {},
          {logits, experts});
-  Routing routing
-    = route(*shape.backend, shape.router, logits, weights.correction);
+  if (dispatches(shape, weights)) {
+    dispatch(shape, weights.correction, logits, routed);
+  } else {
+    routed.on_device.reset();
+    routed.routing
+      = route(*shape.backend, shape.router, logits, weights.correction);
+  }
   workspace.rewind(mark);
-  return routing;
 }
 
 } // namespace
@@ -322,8 +225,15 @@ Routing route(Backend& backend, const RouterShape& shape, const float* logits,
 void moe_choose(const MoeShape& shape, const MoeWeights& weights,
                 ConstTypedPtr x_TH, RoutedTokens& routed,
                 Workspace& workspace) {
-  routed.routing = routed_by(shape, weights, x_TH, workspace);
+  choose(shape, weights, x_TH, routed, workspace);
   const std::int64_t columns = shape.unit.columns();
+  if (routed.on_device) {
+    routed.gate_up_RX
+      = routed.is_kept
+          ? workspace.take(shape.router.slots() * columns, shape.storage)
+          : TypedPtr{};
+    return;
+  }
   if (!shape.peers.exist()) {
     const auto first = static_cast<std::size_t>(weights.first_expert);
     const std::int64_t slots
@@ -347,6 +257,8 @@ void moe_choose(const MoeShape& shape, const MoeWeights& weights,
 void moe_forward(const MoeShape& shape, const MoeWeights& weights,
                  ConstTypedPtr x_TH, const RoutedTokens& routed,
                  TypedPtr out_TH, Workspace& workspace) {
+  if (routed.on_device)
+    return forward_on_device(shape, weights, x_TH, routed, out_TH);
   if (shape.peers.exist())
     return exchanged_forward(shape, weights, routed, out_TH, workspace);
   run_experts(shape,
@@ -367,7 +279,10 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
   float* d_weight_S // zero for slots of experts that other tp ranks have
     = take_zeros(*shape.backend, slots, DType::f32, workspace).floats();
   float* d_logits = workspace.take(tokens * experts);
-  if (shape.peers.exist())
+  if (routed.on_device)
+    backward_on_device(shape, weights, x_TH, routed, dy_TH, grads, d_weight_S,
+                       dx_TH);
+  else if (shape.peers.exist())
     exchanged_backward(shape, weights, routed, dy_TH, grads, d_weight_S, dx_TH,
                        workspace);
   else
@@ -376,7 +291,7 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                           x_TH, routed.gate_up_RX},
                          grads.experts, dy_TH, d_weight_S, dx_TH, workspace);
   if (add_router_loss
-      || !routed_backward(shape, routed.routing, d_weight_S, d_logits)) {
+      || !routed_backward(shape, routed, d_weight_S, d_logits)) {
     const auto d_weights = shape.backend->read(d_weight_S, slots);
     const auto of_host = shape.backend->change(d_logits, tokens * experts,
                                                net::OldContent::ignored);

@@ -3,9 +3,10 @@
 // sorted by expert, so that experts are three grouped products over them. Each
 // tp rank has all of the router, and a part of each expert's width or, with
 // expert parallelism, some experts; its result is a partial sum. Experts of dp
-// ranks get their tokens from these (expert_exchange.hpp). The host assigns
-// tokens to experts, for which it waits for their choice; all else is the
-// device's.
+// ranks get their tokens from these (expert_exchange.hpp). A device that has
+// all experts dispatches tokens to them itself where it can
+// (device_dispatch.hpp); else the host assigns tokens, for which it waits for
+// their choice.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate of an expert.
@@ -20,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -53,12 +55,20 @@ struct MoeShape {
   ExpertPeers peers;
 };
 
+/// The assignment of tokens to experts in the memory of a device.
+struct DispatchedTokens {
+  AlignedFloats block;
+  DeviceRouting routing; ///< in the block
+};
+
 /// The experts that a layer's tokens went to, and what backward needs of them.
 struct RoutedTokens {
-  Routing routing;
-  ExpertRows rows;     ///< if dp ranks share experts
+  Routing routing; ///< of `on_device` only what was read (`read_choices`)
+  std::optional<DispatchedTokens> on_device; ///< if the device dispatches
+  ExpertRows rows;                           ///< if dp ranks share experts
   TypedPtr inputs_RH;  ///< of the experts here; null: the layer's
   TypedPtr gate_up_RX; ///< [rows at the experts here, 2I]
+  bool is_kept = true; ///< for backward; if not, a device needs no `gate_up_RX`
 };
 
 /// Slots [begin, begin + rows) of a routing, which outlives this.
@@ -85,6 +95,12 @@ enum class SlotWeights : std::uint8_t { applied, ignored };
 /// Adds each slot's row to out[token].
 void moe_scatter(Backend& backend, const RoutedSlots& slots, std::int64_t width,
                  SlotWeights weights, ConstTypedPtr from, TypedPtr out);
+
+/// Returns the choice as kernels take it.
+inline ExpertChoice choice_of(const RouterShape& shape) {
+  return {shape.tokens, shape.experts, shape.chosen, shape.rule,
+          shape.needs_scores()};
+}
 
 /// Chooses experts by logits [T, E] of the device: there, unless they are
 /// replayed, if it has a kernel for it; else on the host.

@@ -199,6 +199,7 @@ TypedPtr forward(const Transformer& model, const PackedTokens& batch,
   const bool keeps = saved != nullptr && !saved->recompute;
   LayerSaved memory;
   RoutedTokens routed; // of layers that are not saved
+  routed.is_kept = false;
   if (!keeps)
     memory = layer_memory(model.shape, z, mlp_room(model, z),
                           workspace); // reused by all layers

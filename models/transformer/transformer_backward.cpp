@@ -2,6 +2,7 @@
 // MLP's product are recomputed rather than kept: both are cheap.
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/balance_loss.hpp"
+#include "models/transformer/device_dispatch.hpp"
 #include "models/transformer/inputs_backward.hpp"
 #include "models/transformer/stack_forward.hpp"
 #include "models/transformer/transformer.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace troupe::models {
@@ -199,18 +201,17 @@ struct LayerBackward {
     const MoeShape moe = stack::moe_shape(model, w.moe, batch, z, peers);
     const Routing& routing = s.experts->routing;
     std::function<void(float*)> balance;
-    if (batch.balance_weight > 0 && peers.first())
+    if (batch.balance_weight > 0 && peers.first()) {
+      read_choices(*model.backend, std::span(&s.experts, 1));
       balance = [&](float* d_logits_TE) {
         balance_backward(moe.router, routing, batch, d_logits_TE);
       };
+    }
     moe_backward(moe, w.moe, x_TH, *s.experts, dy_copy, g.moe,
                  scratch.d_wide_TH, workspace, balance);
-    if (g.moe.correction.defined() && peers.first()) {
-      const auto loads = model.backend->change(
-        g.moe.correction.mutable_data_ptr<float>(), moe.router.experts);
-      add_load_excess(moe.router, routing, batch.copies_T(), loads.floats());
-      loads.put_back();
-    }
+    if (g.moe.correction.defined() && peers.first())
+      moe_add_load_excess(moe, *s.experts, batch.copies_T(),
+                          g.moe.correction.mutable_data_ptr<float>());
     workspace.rewind(mark);
   }
 

@@ -20,7 +20,7 @@ LayerCounts counts_of(GpuPass pass) {
   const auto& more = launches_per_expert;
   switch (pass) {
   case GpuPass::decode:
-    return {all.decode_layer, all.expert_decode, all.expert_decode,
+    return {all.decode_layer, all.expert_decode, all.single_decode,
             more.decode};
   case GpuPass::train:
     return {all.train_layer, all.expert_layer, all.single_experts, more.train};
@@ -58,7 +58,8 @@ bool has_groups(const internal::ModelWork& model, GpuPass pass,
   return multiplies_in_groups(compute_capability)
          && model.bytes.factor == bf16_bytes && divides(model.hidden)
          && divides(expert_width(model, strategy))
-         && (pass != GpuPass::decode || gpu_engine.decodes_in_groups);
+         && (pass != GpuPass::decode
+             || (gpu_engine.decodes_in_groups && strategy.ep <= 1));
 }
 
 GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
@@ -77,7 +78,11 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
     = std::ceil(expert_rows(model, tokens, strategy) / grouped_rows);
   const auto launches
     = static_cast<double>(counts.grouped.launches - counts.dense.launches);
-  return with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
+  auto layer
+    = with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
+  if (strategy.ep > 1) // the host assigns tokens
+    layer.blocking_copies = counts.single.blocking_copies;
+  return layer;
 }
 
 bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,

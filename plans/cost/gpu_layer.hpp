@@ -15,8 +15,8 @@ namespace troupe::plans {
 
 /// Traits of our engine on a GPU; `false` becomes `true` when it has them.
 struct GpuEngine {
-  bool decodes_in_groups = false; ///< experts, without a wait of the host;
-                                  ///< else one after the other
+  bool decodes_in_groups = true; ///< experts, without a wait of the host;
+                                 ///< else one after the other
   bool captures_tensor_peers = true;
   bool runs_ahead = true; ///< a decode step is launched before the host knows
                           ///< what the one before drew

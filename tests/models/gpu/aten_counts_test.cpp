@@ -61,6 +61,8 @@ constexpr Row expert_score{"layer with experts of a pass without gradients",
                            gpu_counts.expert_score, "any, 1.2, 0"};
 constexpr Row expert_decode{"layer with experts of a decode step",
                             gpu_counts.expert_decode, "any, 1.2, 0"};
+constexpr Row single_decode{"layer of a decode step, experts one by one",
+                            gpu_counts.single_decode, "groups"};
 constexpr Row single_experts{"layer of a micro-batch, experts one by one",
                              gpu_counts.single_experts, "groups"};
 constexpr Row single_score{"layer without gradients, experts one by one",
@@ -189,11 +191,12 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
   cache.reset(num_slots, 2 * keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
-  const std::vector<DrawKey> names(num_slots, {{1, 2}, 3, 4});
+  std::vector<DrawKey> names; // of different draws
   for (std::int32_t slot = 0; slot < num_slots; ++slot) {
     row.push_back({7 + slot, cache.take_slot(), keys - 1});
     cache.make_room(slot, 0, keys);
     rows.push_back(slot);
+    names.push_back({{1, 2}, static_cast<std::uint32_t>(slot), 4});
   }
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
@@ -343,9 +346,9 @@ AtenCounts expert_counts(Pass pass, bool groups, std::int64_t experts) {
   });
 }
 
-AtenCounts expert_decode_counts(std::int64_t experts) {
+AtenCounts expert_decode_counts(bool groups, std::int64_t experts) {
   return of_a_layer([&](std::int64_t layers) {
-    return decode_step(counted_experts(layers, experts), many_slots);
+    return decode_step(counted_experts(layers, experts), many_slots, groups);
   });
 }
 
@@ -361,7 +364,9 @@ TEST(AtenCounts, OfALayerWithExpertsAreWithinTheirBudget) {
                 torchtitan_bytes(shape));
   expect_within(single_score, expert_counts(Pass::score, /*groups=*/false, all),
                 least_of_score(shape));
-  expect_within(expert_decode, expert_decode_counts(all),
+  expect_within(expert_decode, expert_decode_counts(/*groups=*/true, all),
+                least_of_decode(shape, many_slots));
+  expect_within(single_decode, expert_decode_counts(/*groups=*/false, all),
                 least_of_decode(shape, many_slots));
 }
 
@@ -380,8 +385,10 @@ TEST(AtenCounts, GroupsTakeAsManyLaunchesForHalfTheExperts) {
             plans::launches_per_expert.train);
   EXPECT_EQ(launches(Pass::score, /*groups=*/false),
             plans::launches_per_expert.score);
-  EXPECT_EQ(more(expert_decode_counts(all), expert_decode_counts(all / 2)),
-            plans::launches_per_expert.decode);
+  for (const bool groups : {true, false})
+    EXPECT_EQ(more(expert_decode_counts(groups, all),
+                   expert_decode_counts(groups, all / 2)),
+              groups ? 0 : plans::launches_per_expert.decode);
 }
 
 TEST(AtenCounts, PlansKnowTheGpusThatMultiplyInGroups) {

@@ -90,7 +90,7 @@ TEST(GpuCost, ExpertsPayLaunchesOneByOne) {
     launches(),
     prompts
       + gpu_steps
-          * (32 * double(gpu_counts.expert_decode.launches) + rest_launches),
+          * (32 * double(gpu_counts.single_decode.launches) + rest_launches),
     10)
     << "32 tokens go to 7.999 experts";
   problem.shapes = on_gpus().shapes;

@@ -89,9 +89,25 @@ TEST(GpuLayer, ADecodeStepTouchesTheExpertsOfItsTokens) {
   const auto launches = [&](double tokens) {
     return launches_of(model, GpuPass::decode, tokens, "d1", ampere);
   };
-  const auto all = double(gpu_counts.expert_decode.launches);
+  const auto all = double(gpu_counts.single_decode.launches);
   EXPECT_NEAR(launches(1000), all, 1e-6);
   EXPECT_NEAR(launches(1), all - 6 * double(per_expert.decode), 1e-6);
+}
+
+TEST(GpuLayer, ADeviceWithAllExpertsDispatchesTokensInOneGraphWithoutAWait) {
+  const auto model = layer_with(8);
+  const auto decode = [&](const char* strategy, double capability) {
+    return gpu_layer(model, GpuPass::decode, 64, parse_strategy(strategy),
+                     capability);
+  };
+  EXPECT_EQ(decode("d1", hopper).launches,
+            double(gpu_counts.expert_decode.launches));
+  EXPECT_EQ(decode("d1", hopper).blocking_copies, 0);
+  EXPECT_EQ(decode("t2e2", hopper).blocking_copies, 1);
+  EXPECT_EQ(decode("d1", ampere).blocking_copies, 1);
+  EXPECT_TRUE(is_captured(model, parse_strategy("d1"), hopper));
+  EXPECT_FALSE(is_captured(model, parse_strategy("d1"), ampere));
+  EXPECT_FALSE(is_captured(model, parse_strategy("t2e2"), hopper));
 }
 
 } // namespace

@@ -7,8 +7,7 @@
 // An operation that a GPU refuses during capture throws std::logic_error.
 #pragma once
 
-#include "models/kernels/backend.hpp"
-#include "models/kernels/workspace.hpp"
+#include "deferred_experts.hpp"
 
 #include <atomic>
 #include <deque>
@@ -18,7 +17,7 @@
 
 namespace troupe::testing {
 
-class DeferredBackend final : public models::Backend {
+class DeferredBackend final : public DeferredExperts {
 public:
   /// Returns the one of this process: its memory waits for it before it is
   /// freed.
@@ -48,7 +47,6 @@ public:
                 models::TypedPtr to) override;
   void scatter_rows(const models::RowList& list, models::ConstTypedPtr from,
                     models::TypedPtr to) override;
-
   void row_dots(const models::WholeRows& shape, models::ConstTypedPtr a,
                 models::ConstTypedPtr b, float* dots_R) override;
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
@@ -155,8 +153,7 @@ public:
   int replayed() const {
     return replayed_;
   }
-  /// Returns the number of all kernels, copies and graphs that were launched so
-  /// far.
+  /// Returns the number of all kernels, copies and graphs launched so far.
   int launched() const {
     return launched_;
   }
@@ -177,15 +174,12 @@ private:
   friend class DeferredRead;
   using Kernels = std::vector<std::function<void()>>;
 
-  explicit DeferredBackend(models::Backend& inner) : inner_(inner) {}
-  void later(std::function<void()> kernel);
+  explicit DeferredBackend(models::Backend& inner) : DeferredExperts(inner) {}
+  void later(std::function<void()> kernel) override;
   /// Runs kernels until so many have run.
   void run_until(std::uint64_t count);
-  /// Defers kernels with host tables, which differ from call to call.
-  void later_with_tables(std::function<void()> kernel);
+  void later_with_tables(std::function<void()> kernel) override;
 
-  models::Backend& inner_;
-  models::Workspace scratch_; ///< scratch memory of kernels when they run
   std::recursive_mutex mutex_;
   std::deque<std::function<void()>> kernels_;
   std::atomic<int> recorded_ = 0;

@@ -7,8 +7,11 @@
 #include "models/gpu/kernels/decode_attend.hpp"
 #include "models/gpu/kernels/draw_token.hpp"
 #include "models/gpu/kernels/embed_tokens.hpp"
+#include "models/gpu/kernels/expert_unit_backward.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
 #include "models/gpu/kernels/join_attention.hpp"
+#include "models/gpu/kernels/join_experts.hpp"
+#include "models/gpu/kernels/load_excess.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
 #include "models/gpu/kernels/qk_norm.hpp"
@@ -17,6 +20,7 @@
 #include "models/gpu/kernels/rotation.hpp"
 #include "models/gpu/kernels/route_backward.hpp"
 #include "models/gpu/kernels/scatter_rows.hpp"
+#include "models/gpu/kernels/sort_experts.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 
 #include "standin.hpp"
@@ -75,7 +79,9 @@ bool give_units() {
   return ((give_body<GatedUnit<Units, float>>()
            && give_body<GatedUnit<Units, Bf16>>()
            && give_body<GatedUnitBackward<Units, float>>()
-           && give_body<GatedUnitBackward<Units, Bf16>>())
+           && give_body<GatedUnitBackward<Units, Bf16>>()
+           && give_body<ExpertUnitBackward<Units, float>>()
+           && give_body<ExpertUnitBackward<Units, Bf16>>())
           && ...);
 }
 
@@ -87,6 +93,10 @@ bool give_units() {
     && give_body<AddRows>() && give_body<AdamwStep>() && give_body<RunSquares>()
     && give_body<JoinSquares>() && give_body<JoinLogitParts>()
     && give_body<ChooseExperts>() && give_body<RouteBackward>()
+    && give_body<SortExperts>() && give_body<LoadExcess>()
+    && give_body<JoinExperts<float, float>>()
+    && give_body<JoinExperts<Bf16, float>>()
+    && give_body<JoinExperts<Bf16, Bf16>>()
     && give_body<ScatterRows<float, float>>()
     && give_body<ScatterRows<Bf16, float>>()
     && give_body<ScatterRows<Bf16, Bf16>>();
