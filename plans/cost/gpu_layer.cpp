@@ -11,7 +11,7 @@ constexpr double grouped_width = 8; ///< divides the widths of grouped products
 constexpr double bf16_bytes = 2;
 
 struct LayerCounts {
-  GpuCounts dense, grouped, single;
+  GpuCounts dense, grouped, assigned, single;
   std::int64_t launches_per_expert = 0;
 };
 
@@ -19,15 +19,17 @@ LayerCounts counts_of(GpuPass pass) {
   const auto& all = gpu_counts;
   const auto& more = launches_per_expert;
   switch (pass) {
-  case GpuPass::decode:
-    return {all.decode_layer, all.expert_decode, all.expert_decode,
-            more.decode};
+  case GpuPass::decode: // nothing is in groups where the host assigns
+    return {all.decode_layer, all.expert_decode, all.single_decode,
+            all.single_decode, more.decode};
   case GpuPass::train:
-    return {all.train_layer, all.expert_layer, all.single_experts, more.train};
+    return {all.train_layer, all.expert_layer, all.assigned_experts,
+            all.single_experts, more.train};
   case GpuPass::score:
     break;
   }
-  return {all.score_layer, all.expert_score, all.single_score, more.score};
+  return {all.score_layer, all.expert_score, all.assigned_score,
+          all.single_score, more.score};
 }
 
 GpuLayer with_launches(const GpuCounts& counts, double more) {
@@ -58,7 +60,7 @@ bool has_groups(const internal::ModelWork& model, GpuPass pass,
   return multiplies_in_groups(compute_capability)
          && model.bytes.factor == bf16_bytes && divides(model.hidden)
          && divides(expert_width(model, strategy))
-         && (pass != GpuPass::decode || gpu_engine.decodes_in_groups);
+         && (pass != GpuPass::decode || strategy.ep <= 1);
 }
 
 GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
@@ -73,11 +75,12 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
                          static_cast<double>(counts.launches_per_expert)
                            * (std::max(1.0, touched) - num_counted_experts));
   }
+  const auto& grouped = strategy.ep > 1 ? counts.assigned : counts.grouped;
   const auto gathers
     = std::ceil(expert_rows(model, tokens, strategy) / grouped_rows);
   const auto launches
-    = static_cast<double>(counts.grouped.launches - counts.dense.launches);
-  return with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
+    = static_cast<double>(grouped.launches - counts.dense.launches);
+  return with_launches(grouped, launches * (std::max(1.0, gathers) - 1));
 }
 
 bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,

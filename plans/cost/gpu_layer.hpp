@@ -15,8 +15,6 @@ namespace troupe::plans {
 
 /// Traits of our engine on a GPU; `false` becomes `true` when it has them.
 struct GpuEngine {
-  bool decodes_in_groups = false; ///< experts, without a wait of the host;
-                                  ///< else one after the other
   bool captures_tensor_peers = true;
   bool runs_ahead = true; ///< a decode step is launched before the host knows
                           ///< what the one before drew
@@ -45,7 +43,8 @@ constexpr bool multiplies_in_groups(double compute_capability) {
 /// Returns the columns of an expert on a device.
 double expert_width(const internal::ModelWork& model, const Strategy& strategy);
 /// Returns whether a pass multiplies experts in groups: in bf16, on GPUs that
-/// can, with widths that are multiples of 8 on a device.
+/// can, with widths that are multiples of 8 on a device; a decode step only
+/// where a device has all experts.
 bool has_groups(const internal::ModelWork& model, GpuPass pass,
                 const Strategy& strategy, double compute_capability);
 

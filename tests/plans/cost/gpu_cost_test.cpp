@@ -90,7 +90,7 @@ TEST(GpuCost, ExpertsPayLaunchesOneByOne) {
     launches(),
     prompts
       + gpu_steps
-          * (32 * double(gpu_counts.expert_decode.launches) + rest_launches),
+          * (32 * double(gpu_counts.single_decode.launches) + rest_launches),
     10)
     << "32 tokens go to 7.999 experts";
   problem.shapes = on_gpus().shapes;
@@ -232,6 +232,7 @@ TEST(GpuCost, CutExpertsMultiplySlowerThanWholeOnes) {
   shape.experts.width = 256;
   auto problem = on_gpus(shape);
   problem.hardware.gemm_flops = 1e12; // nothing else takes as long
+  problem.hardware.mem_Bps = 1e30;
   problem.hardware.gemm_width_half = 64;
   const auto at_full_rate = 2 * gpu_responses * (128 + gpu_tokens) * 32
                             * (2 * 3 * 4096.0 * 256) / 2 / 1e12;

@@ -50,15 +50,16 @@ TEST(GpuLayer, GroupsTakeTheLaunchesOfEightExpertsHoweverManyThereAre) {
 // of them, half of them each by two that share them.
 TEST(GpuLayer, RowsThatAreGatheredInTurnsTakeTheirLaunchesEachTime) {
   const auto model = layer_with(8);
-  const auto once = double(gpu_counts.expert_score.launches);
-  const auto more = once - double(gpu_counts.score_layer.launches);
+  const auto dense = double(gpu_counts.score_layer.launches);
+  const auto own = double(gpu_counts.expert_score.launches);
+  const auto assigned = double(gpu_counts.assigned_score.launches);
   const double tokens = 2 * grouped_rows;
   EXPECT_EQ(launches_of(model, GpuPass::score, tokens, "d1", hopper),
-            once + 3 * more);
+            own + 3 * (own - dense));
   EXPECT_EQ(launches_of(model, GpuPass::score, tokens, "t2e2", hopper),
-            once + more);
+            assigned + assigned - dense);
   EXPECT_EQ(launches_of(model, GpuPass::score, tokens, "d2e2", hopper),
-            once + 3 * more)
+            assigned + 3 * (assigned - dense))
     << "tokens of two ranks";
 }
 
@@ -81,7 +82,7 @@ TEST(GpuLayer, OtherGpusTypesAndWidthsLaunchEachExpert) {
               1e-6)
     << "516 columns are no multiple of 8";
   EXPECT_EQ(score(layer_with(8, DType::bf16, 1032), "t2e2", hopper),
-            double(gpu_counts.expert_score.launches));
+            double(gpu_counts.assigned_score.launches));
 }
 
 TEST(GpuLayer, ADecodeStepTouchesTheExpertsOfItsTokens) {
@@ -89,9 +90,26 @@ TEST(GpuLayer, ADecodeStepTouchesTheExpertsOfItsTokens) {
   const auto launches = [&](double tokens) {
     return launches_of(model, GpuPass::decode, tokens, "d1", ampere);
   };
-  const auto all = double(gpu_counts.expert_decode.launches);
+  const auto all = double(gpu_counts.single_decode.launches);
   EXPECT_NEAR(launches(1000), all, 1e-6);
   EXPECT_NEAR(launches(1), all - 6 * double(per_expert.decode), 1e-6);
+}
+
+TEST(GpuLayer, ADeviceWithAllExpertsDispatchesTokensInOneGraphWithoutAWait) {
+  const auto model = layer_with(8);
+  const auto decode = [&](const char* strategy, double capability) {
+    return gpu_layer(model, GpuPass::decode, 64, parse_strategy(strategy),
+                     capability);
+  };
+  EXPECT_EQ(decode("d1", hopper).launches,
+            double(gpu_counts.expert_decode.launches));
+  EXPECT_EQ(decode("d1", hopper).blocking_copies, 0);
+  EXPECT_EQ(decode("t2e2", hopper).blocking_copies, 1);
+  EXPECT_EQ(decode("d1", ampere).blocking_copies, 1);
+  EXPECT_TRUE(is_captured(model, parse_strategy("d1"), hopper));
+  EXPECT_FALSE(is_captured(model, parse_strategy("d1"), ampere));
+  EXPECT_TRUE(is_captured(model, parse_strategy("t2"), hopper));
+  EXPECT_FALSE(is_captured(model, parse_strategy("t2e2"), hopper));
 }
 
 } // namespace
