@@ -232,6 +232,7 @@ TEST(GpuCost, CutExpertsMultiplySlowerThanWholeOnes) {
   shape.experts.width = 256;
   auto problem = on_gpus(shape);
   problem.hardware.gemm_flops = 1e12; // nothing else takes as long
+  problem.hardware.mem_Bps = 1e30;
   problem.hardware.gemm_width_half = 64;
   const auto at_full_rate = 2 * gpu_responses * (128 + gpu_tokens) * 32
                             * (2 * 3 * 4096.0 * 256) / 2 / 1e12;
