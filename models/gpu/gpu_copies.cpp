@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -68,9 +69,10 @@ const GpuCopyStreams& gpu_copy_streams(const void* block) {
   return known.try_emplace(device, device).first->second;
 }
 
-std::shared_ptr<net::PendingCopy>
-start_gpu_copy(const CUDAStream& stream, const void* from, void* to,
-               std::size_t size_bytes, net::PendingCopy* after) {
+std::shared_ptr<net::PendingCopy> start_gpu_copy(const CUDAStream& stream,
+                                                 const void* from, void* to,
+                                                 std::size_t size_bytes,
+                                                 net::PendingCopy* after) {
   const c10::cuda::CUDAGuard device(stream.device_index());
   c10::cuda::CUDAEvent kernels;
   kernels.record(c10::cuda::getDefaultCUDAStream(stream.device_index()));

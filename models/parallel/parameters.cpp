@@ -79,9 +79,9 @@ Parameters::Parameters(const LocalModel& part, bool trainable,
 void Parameters::allocate(Plane plane, std::int64_t count) {
   planes_[static_cast<std::size_t>(plane)].emplace(
     count, memory_,
-    PlaneMemory::Sharing{
-      .device = plane == Plane::grad ? net::PageSharing::none : sharing_,
-      .host = sharing_});
+    PlaneMemory::Sharing{.device = plane == Plane::grad ? net::PageSharing::none
+                                                        : sharing_,
+                         .host = sharing_});
 }
 
 void Parameters::Window::allocate(std::int64_t count,

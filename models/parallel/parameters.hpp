@@ -13,9 +13,9 @@
 // Where products read bf16, there are rounded weights beside
 // (rounded_weights.hpp); every way to change weights makes these stale.
 //
-// A plane may leave its device (plane_memory.hpp): an offloaded plane is in host
-// memory, where others can read it; a dropped one is nowhere. Where it returns
-// to another address, views of it are made anew.
+// A plane may leave its device (plane_memory.hpp): an offloaded plane is in
+// host memory, where others can read it; a dropped one is nowhere. Where it
+// returns to another address, views of it are made anew.
 #pragma once
 
 #include "config/model/model_shape.hpp"

@@ -1,5 +1,6 @@
-// A capture that CUDA refuses, on pretended GPUs (docs/gpu_tests.md): libtorch's
-// allocator is usable after it, and so is the next capture of the same pool.
+// A capture that CUDA refuses, on pretended GPUs (docs/gpu_tests.md):
+// libtorch's allocator is usable after it, and so is the next capture of the
+// same pool.
 #include "models/gpu/gpu_graph_recorder.hpp"
 #include "net/base/gpus.hpp"
 

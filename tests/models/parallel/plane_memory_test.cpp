@@ -2,9 +2,10 @@
 // as they may (deferred_copies.hpp).
 #include "models/parallel/plane_memory.hpp"
 
+#include <gtest/gtest.h>
+
 #include "tests/support/models/deferred_backend.hpp"
 #include "tests/support/models/deferred_copies.hpp"
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,11 +1,11 @@
 // Blocks of a device that are read and written in chunks, by copies that are
 // done when somebody waits for them, and by those of a device that waits.
+#include "net/base/copy_stream.hpp"
 #include "net/base/staged_copy.hpp"
 
-#include "net/base/copy_stream.hpp"
+#include <gtest/gtest.h>
 
 #include "tests/support/net/far_pages.hpp"
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -110,8 +110,8 @@ protected:
 };
 
 TEST_P(StagedCopy, HandsOutABlockInOrder) {
-  for (const std::size_t size_bytes : {0UL, 1UL, 999UL, 1000UL, 1001UL, 2000UL,
-                                       2001UL, 10'240UL}) {
+  for (const std::size_t size_bytes :
+       {0UL, 1UL, 999UL, 1000UL, 1001UL, 2000UL, 2001UL, 10'240UL}) {
     std::vector<std::uint8_t> read;
     read_staged(
       memory_, block(size_bytes),
@@ -171,8 +171,7 @@ TEST_P(StagedCopy, FillsOneHalfWhileTheOtherIsUsed) {
   read_staged(
     memory_, block(5000),
     [&](std::span<const std::byte>, std::size_t) {
-      EXPECT_EQ(under_way,
-                memory_.copies != nullptr && ++chunks < 5 ? 1 : 0);
+      EXPECT_EQ(under_way, memory_.copies != nullptr && ++chunks < 5 ? 1 : 0);
     },
     half_bytes);
   EXPECT_EQ(most_under_way, memory_.copies != nullptr ? 2 : 0);

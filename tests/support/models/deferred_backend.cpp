@@ -137,9 +137,9 @@ DeferredBackend& DeferredBackend::instance() {
 }
 
 const net::BlockMemory* DeferredBackend::memory() const {
-  static const net::BlockMemory late{
-    late_take, late_give, late_read, late_write,
-    late_copy, late_owns, nullptr,   &deferred_copies()};
+  static const net::BlockMemory late{late_take,  late_give,         late_read,
+                                     late_write, late_copy,         late_owns,
+                                     nullptr,    &deferred_copies()};
   return &late;
 }
 

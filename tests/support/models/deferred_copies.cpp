@@ -20,13 +20,14 @@ struct DeferredCopies {
   std::multimap<const void*, std::shared_ptr<class DeferredCopy>> kept;
 
   static DeferredCopies& instance() {
-    static auto& only = *new DeferredCopies; // memory is freed until the very end
+    static auto& only
+      = *new DeferredCopies; // memory is freed until the very end
     return only;
   }
 };
 
 class DeferredCopy final : public net::PendingCopy,
-                       public std::enable_shared_from_this<DeferredCopy> {
+                           public std::enable_shared_from_this<DeferredCopy> {
 public:
   DeferredCopy(const void* from, void* to, std::size_t size_bytes)
     : from_(from),
@@ -34,9 +35,8 @@ public:
       size_bytes_(size_bytes) {}
 
   void before_kernels() override {
-    DeferredBackend::instance().later([self = shared_from_this()] {
-      self->run();
-    });
+    DeferredBackend::instance().later(
+      [self = shared_from_this()] { self->run(); });
   }
   void wait() override {
     DeferredBackend::instance().wait();
@@ -60,9 +60,10 @@ private:
 
 namespace {
 
-std::shared_ptr<net::PendingCopy> start_deferred_copy(const void* from, void* to,
-                                                  std::size_t size_bytes,
-                                                  net::PendingCopy* after) {
+std::shared_ptr<net::PendingCopy> start_deferred_copy(const void* from,
+                                                      void* to,
+                                                      std::size_t size_bytes,
+                                                      net::PendingCopy* after) {
   if (after != nullptr)
     after->wait();
   return std::make_shared<DeferredCopy>(from, to, size_bytes);
@@ -88,12 +89,12 @@ const net::CopyStream& deferred_copies() {
       const std::lock_guard lock(all.mutex);
       all.locked.erase(data);
     },
-    &start_deferred_copy,
-    &start_deferred_copy,
+    &start_deferred_copy, &start_deferred_copy,
     [](void* block, net::PendingCopy& copy) {
       DeferredCopies& all = DeferredCopies::instance();
       const std::lock_guard lock(all.mutex);
-      all.kept.emplace(block, static_cast<DeferredCopy&>(copy).shared_from_this());
+      all.kept.emplace(block,
+                       static_cast<DeferredCopy&>(copy).shared_from_this());
     }};
   return copies;
 }

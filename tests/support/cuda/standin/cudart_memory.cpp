@@ -148,10 +148,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found,
   const Block* block = memory().find(data);
   if (block == nullptr)
     return cudaSuccess; // unregistered memory of the host
-  found->type = block->kind == Kind::managed  ? cudaMemoryTypeManaged
+  found->type = block->kind == Kind::managed ? cudaMemoryTypeManaged
                 : block->kind == Kind::pinned || block->kind == Kind::locked
                   ? cudaMemoryTypeHost
-                                              : cudaMemoryTypeDevice;
+                  : cudaMemoryTypeDevice;
   found->device = block->device;
   found->devicePointer = const_cast<void*>(data);
   if (found->type != cudaMemoryTypeDevice)
