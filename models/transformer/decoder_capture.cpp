@@ -24,8 +24,12 @@ void Decoder::compute_recorded(const PassWork& work, PassShape shape,
                              * peers_.share_of(shape_.vocab_size)
                              * (peers_.size() + 1));
   auto now = places(cache);
-  if (!peers_.all_agree(now == capture_.places, "graphs that are still valid"))
+  if (!peers_.all_agree(now == capture_.places,
+                        "graphs that are still valid")) {
     capture_.passes.clear();
+    // A peer whose last call failed has a new decoder: all try as it does.
+    capture_.is_refused = capture_.is_refused && peers_.alone();
+  }
   capture_.places = std::move(now);
   capture_.group = context.groups.tp;
   shape.draws = work.draws;
