@@ -9,7 +9,6 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <map>

@@ -391,12 +391,5 @@ TEST(AtenCounts, GroupsTakeAsManyLaunchesForHalfTheExperts) {
               groups ? 0 : plans::launches_per_expert.decode);
 }
 
-TEST(AtenCounts, PlansKnowTheGpusThatMultiplyInGroups) {
-  for (int generation = 6; generation < 13; ++generation)
-    EXPECT_EQ(plans::multiplies_in_groups(generation),
-              has_grouped_products(generation))
-      << generation;
-}
-
 } // namespace
 } // namespace troupe::models

@@ -3,6 +3,7 @@
 // rows, and with operands that ATen does not take, for which there is the loop.
 #include "models/gpu/aten_backend.hpp"
 #include "models/kernels/host_backend.hpp"
+#include "plans/cost/gpu_layer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -180,6 +181,13 @@ TEST(AtenGrouped, FrozenWeightsHaveNoGradient) {
     b.grouped_grad_w(grouped_shape(), {x[0], grouped_out}, {x[1], grouped_in},
                      grads);
   });
+}
+
+TEST(AtenGrouped, PlansKnowTheGpusThatMultiplyInGroups) {
+  for (int generation = 6; generation < 13; ++generation)
+    EXPECT_EQ(plans::multiplies_in_groups(generation),
+              has_grouped_products(generation))
+      << generation;
 }
 
 } // namespace

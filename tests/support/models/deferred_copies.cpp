@@ -13,7 +13,7 @@
 
 namespace troupe::testing {
 
-/// What is known of the copies of a process.
+/// The locked blocks of a process and the copies that still use memory.
 struct DeferredCopies {
   std::recursive_mutex mutex;
   std::map<void*, std::size_t> locked; ///< bytes, by address
