@@ -106,7 +106,8 @@ void Engine::describe(Snapshot& snapshot, bool with_moments) const {
   snapshot.describe({.part = impl_->part,
                      .folder = impl_->spec.folder,
                      .optimizer_steps = impl_->steps.optimizer_steps,
-                     .applied_steps = impl_->steps.applied_steps},
+                     .applied_steps = impl_->steps.applied_steps,
+                     .device = impl_->backend.memory()},
                     with_moments);
 }
 

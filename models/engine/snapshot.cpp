@@ -39,13 +39,20 @@ void Snapshot::describe(const Source& source, bool with_moments) {
   has_moments_ = with_moments;
   optimizer_steps_ = source.optimizer_steps;
   applied_steps_ = source.applied_steps;
+  device_ = source.device;
 }
 
 std::span<std::byte> Snapshot::room(Plane plane) {
-  AlignedFloats& floats
+  Buffer& buffer
     = plane == Plane::weight ? weight_ : (plane == Plane::m ? m_ : v_);
-  return std::as_writable_bytes(
-    std::span<float>(floats.reserve(size_), static_cast<std::size_t>(size_)));
+  const bool grows = buffer.floats.capacity() < size_;
+  if (grows)
+    buffer.lock = {};
+  const auto all = std::as_writable_bytes(std::span<float>(
+    buffer.floats.reserve(size_), static_cast<std::size_t>(size_)));
+  if (grows && device_ != nullptr)
+    buffer.lock = net::PageLock(*device_, all);
+  return all;
 }
 
 void Snapshot::fill(const LocalModel& part, const Parameters& parameters,
@@ -66,10 +73,10 @@ void Snapshot::fill(const LocalModel& part, const Parameters& parameters,
   }
 }
 
-std::span<const std::byte> Snapshot::bytes(const AlignedFloats& plane,
+std::span<const std::byte> Snapshot::bytes(const Buffer& plane,
                                            std::size_t index) const {
   return std::as_bytes(std::span<const float>(
-    plane.data() + offsets_[index],
+    plane.floats.data() + offsets_[index],
     static_cast<std::size_t>(shapes_[index].num_elements())));
 }
 
@@ -94,7 +101,7 @@ void Snapshot::save_hf(const std::filesystem::path& folder,
 void Snapshot::save_state(const std::filesystem::path& file,
                           bool with_weights) const {
   TROUPE_CHECK(has_moments_ || with_weights, "a frozen role has no state");
-  std::vector<std::pair<std::string, const AlignedFloats*>> planes;
+  std::vector<std::pair<std::string, const Buffer*>> planes;
   if (has_moments_)
     planes = {{"m.", &m_}, {"v.", &v_}};
   if (with_weights)

@@ -7,6 +7,7 @@
 #include "config/base/dtype.hpp"
 #include "config/model/model_shape.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "net/base/page_lock.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,12 +40,15 @@ public:
     std::filesystem::path folder; ///< source of the tokenizer files
     std::uint64_t optimizer_steps = 0;
     std::uint64_t applied_steps = 0;
+    /// Memory of the device that copies to the buffers; null: the host's.
+    const net::BlockMemory* device = nullptr;
   };
   /// Records the source's shapes and steps, and whether moments of a trained
   /// role are included (`with_moments`).
   void describe(const Source& source, bool with_moments);
   /// Returns the buffer of a plane, in the layout of the whole model on one
-  /// device, for callers that copy the parts in themselves.
+  /// device, for callers that copy the parts in themselves. Page-locked, so
+  /// that a device copies at the rate of its link.
   std::span<std::byte> room(Plane plane);
   /// Copies all planes. All devices of a replica call it; the first one then
   /// has the whole model, the others nothing.
@@ -60,7 +64,11 @@ public:
   void save_state(const std::filesystem::path& file, bool with_weights) const;
 
 private:
-  std::span<const std::byte> bytes(const AlignedFloats& plane,
+  struct Buffer {
+    AlignedFloats floats;
+    net::PageLock lock; ///< of all of them
+  };
+  std::span<const std::byte> bytes(const Buffer& plane,
                                    std::size_t index) const;
 
   ModelShape shape_;
@@ -68,7 +76,8 @@ private:
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_; ///< first element of each parameter
   std::int64_t size_ = 0;             ///< elements of a plane
-  AlignedFloats weight_, m_, v_;
+  const net::BlockMemory* device_ = nullptr;
+  Buffer weight_, m_, v_;
   bool has_moments_ = false;
   std::uint64_t optimizer_steps_ = 0;
   std::uint64_t applied_steps_ = 0;
