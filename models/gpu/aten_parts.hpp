@@ -60,7 +60,7 @@ struct AtenContext {
 AtenContext aten_attend(const at::Tensor& scores_ALK,
                         const at::Tensor& values_GKD);
 
-/// What gradients of attention are computed from, in fp32.
+/// Operands of attention and its scores, in fp32.
 struct AtenAttended {
   at::Tensor queries_ALD;
   at::Tensor keys_GKD;

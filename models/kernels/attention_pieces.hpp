@@ -48,22 +48,22 @@ struct PieceShape {
   void check() const;
 };
 
-/// What attention over pieces reads: queries of qkv (its own keys and values
-/// are not read), and the gathered keys and values.
+/// Rows that attention over pieces reads: queries of qkv, whose keys and values
+/// it does not read, and the gathered keys and values.
 struct PieceRows {
   ConstTypedPtr qkv_TX;
   ConstTypedPtr keys_KY;
 };
 
-/// What it computed, for its gradient.
+/// Results of attention over pieces that its gradient reads.
 struct PieceContext {
   ConstTypedPtr context_TX;
   const float* lse_AT = nullptr;
 };
 
-/// Where gradients go: those of the queries overwrite their columns of d_qkv,
-/// the other columns stay as they are; those of all keys and values are
-/// overwritten, with zeros where no piece sees them.
+/// Gradients: those of queries overwrite their columns of d_qkv, and the other
+/// columns stay as they are; those of all keys and values are overwritten, with
+/// zeros where no piece sees them.
 struct PieceGrads {
   TypedPtr d_qkv_TX;
   TypedPtr d_keys_KY;

@@ -9,7 +9,7 @@ namespace {
 
 using plans::TokenRun;
 
-/// Where a run's rows are in the gathered blocks.
+/// A run and the place of its rows in the gathered blocks.
 struct PlacedRun {
   TokenRun run;
   std::int64_t row = 0; ///< of its first token, in the rank's block
@@ -40,6 +40,13 @@ RunsOfSequences placed_runs(std::span<const std::vector<TokenRun>> cut,
   return all;
 }
 
+/// Appends the rows of all tokens of a sequence.
+void append_sequence(const std::vector<PlacedRun>& runs, ContextRows& rows) {
+  for (const PlacedRun& placed : runs)
+    for (std::int64_t i = 0; i < signed_count(placed.run.count); ++i)
+      rows.sources_K.push_back(placed.rank * rows.block + placed.row + i);
+}
+
 } // namespace
 
 ContextRows context_rows(std::span<const std::vector<TokenRun>> cut,
@@ -51,9 +58,7 @@ ContextRows context_rows(std::span<const std::vector<TokenRun>> cut,
     const auto [known, is_new]
       = first_keys.try_emplace(run.sequence, rows.keys());
     if (is_new)
-      for (const PlacedRun& placed : all.at(run.sequence))
-        for (std::int64_t i = 0; i < signed_count(placed.run.count); ++i)
-          rows.sources_K.push_back(placed.rank * rows.block + placed.row + i);
+      append_sequence(all.at(run.sequence), rows);
     rows.pieces.push_back({rows.queries(), signed_count(run.count),
                            known->second, signed_count(run.first)});
     for (std::uint64_t i = 0; i < run.count; ++i)

@@ -105,5 +105,31 @@ INSTANTIATE_TEST_SUITE_P(
                     PieceCase{{0, 12, 21}, 2, 4, 0, 0},
                     PieceCase{{0, 40, 45}, 1, 2, 0, 0}));
 
+// Runs on the backend of each computing run, so on a GPU where there is one.
+TEST(PieceBackendKernels, EqualWholeSequencesInFp32AndByTheFusedKernel) {
+  const std::vector<std::int64_t> cu_seqlens{0, 200, 210, 333};
+  for (const DType operands : {DType::f32, DType::bf16})
+    for (const std::int64_t window : {0, 40}) {
+      AttentionShape shape{4, 2, 64, cu_seqlens};
+      shape.window = window;
+      shape.operands = operands;
+      const AttentionInputs in = random_attention(shape);
+      const AttentionNumbers want = whole_attention(host_backend(), in);
+      Backend& backend = troupe::testing::backend_under_test();
+      backend.enter();
+      const AttentionNumbers found = ranks_attention(backend, in, 2, tile_rows);
+      const double tolerance = operands == DType::f32 ? 2e-4 : 3e-2;
+      EXPECT_LT(
+        largest_difference(found.context_TX, want.context_TX, 256, 0, 256),
+        tolerance);
+      EXPECT_LT(largest_difference(found.d_qkv_TX, want.d_qkv_TX,
+                                   shape.columns(), 0, shape.columns()),
+                tolerance);
+      EXPECT_EQ(ranks_attention(backend, in, 2, tile_rows).d_qkv_TX,
+                found.d_qkv_TX)
+        << "the same bits (I8)";
+    }
+}
+
 } // namespace
 } // namespace troupe::models

@@ -47,26 +47,32 @@ TEST(ContextCut, RanksGetAnEarlyRunAndALateOne) {
                           ElementsAre(TokenRun{0, 6, 4})));
 }
 
-TEST(ContextCut, EveryTokenIsInOneRunOfItsOrder_I8) {
+/// Expects each token in one run, and a rank's runs in order.
+void expect_all_tokens_once(const Cut& cut,
+                            const std::vector<std::uint64_t>& lengths) {
+  std::vector<std::vector<int>> seen;
+  for (const auto length : lengths)
+    seen.emplace_back(length, 0);
+  for (const auto& runs : cut) {
+    EXPECT_TRUE(std::ranges::is_sorted(runs, {}, [](const TokenRun& run) {
+      return std::pair{run.sequence, run.first};
+    }));
+    for (const TokenRun& run : runs)
+      for (std::uint64_t t = run.first; t < run.first + run.count; ++t)
+        ++seen[run.sequence].at(t);
+  }
+  for (const auto& tokens : seen)
+    EXPECT_TRUE(std::ranges::all_of(tokens, [](int n) { return n == 1; }));
+}
+
+TEST(ContextCut, EveryTokenIsInOneRun_I8) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
     const auto lengths = random_lengths(random);
     const auto ranks = std::uint32_t(1 + random() % 8);
     const Cut cut = cut_context(lengths, ranks, tile);
     ASSERT_EQ(cut.size(), ranks);
-    std::vector<std::vector<int>> seen;
-    for (const auto length : lengths)
-      seen.emplace_back(length, 0);
-    for (const auto& runs : cut) {
-      for (const TokenRun& run : runs)
-        for (std::uint64_t t = run.first; t < run.first + run.count; ++t)
-          ++seen[run.sequence].at(t);
-      EXPECT_TRUE(std::ranges::is_sorted(runs, {}, [](const TokenRun& run) {
-        return std::pair{run.sequence, run.first};
-      }));
-    }
-    for (const auto& tokens : seen)
-      EXPECT_TRUE(std::ranges::all_of(tokens, [](int n) { return n == 1; }));
+    expect_all_tokens_once(cut, lengths);
     EXPECT_EQ(cut, cut_context(lengths, ranks, tile)) << "the same again";
   }
 }

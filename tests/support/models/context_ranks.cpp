@@ -58,7 +58,7 @@ std::vector<float> rows_of(const std::vector<float>& from, std::int64_t width,
   return to;
 }
 
-/// What one rank has: its tokens and keys among those of all.
+/// The tokens and keys of one rank, among those of all.
 struct RankTokens {
   ContextRows rows;
   std::vector<std::int64_t> tokens; ///< [queries]
@@ -104,9 +104,10 @@ void add_rank(Backend& b, const AttentionInputs& in, const RankTokens& rank,
   for (const std::int64_t token : rank.keys)
     keys.insert(keys.end(), in.qkv_TX.begin() + token * x + out,
                 in.qkv_TX.begin() + (token + 1) * x);
-  for (std::size_t i = 0; i < own.size(); ++i) // of no use to a piece
-    if (std::ssize(own) > 0 && static_cast<std::int64_t>(i) % x >= out)
-      own[i] = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t i = 0; i < std::ssize(own); ++i)
+    if (i % x >= out) // own keys, which nothing reads
+      own[static_cast<std::size_t>(i)]
+        = std::numeric_limits<float>::quiet_NaN();
   const DeviceNumbers qkv(b, own);
   const DeviceNumbers gathered(b, keys);
   const DeviceNumbers d_context(b, rows_of(in.d_context_TX, out, rank.tokens));
