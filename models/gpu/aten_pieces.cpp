@@ -26,7 +26,9 @@ struct FlashPieces {
   }
   /// Returns whether the kernel's keys are all keys, each once.
   bool copies_keys(std::int64_t keys) const {
-    return std::ssize(rows) != keys || !std::ranges::is_sorted(rows);
+    return std::ssize(rows) != keys
+           || std::ranges::adjacent_find(rows, std::ranges::greater_equal{})
+                != rows.end();
   }
 
 private:

@@ -9,10 +9,10 @@ namespace troupe::plans {
 
 namespace {
 
-using Runs = std::vector<TokenRun>;
+using RunList = std::vector<TokenRun>;
 
 struct RankRuns {
-  Runs runs;
+  RunList runs;
   std::uint64_t pairs = 0;
 
   void add(const TokenRun& run) {
@@ -42,8 +42,8 @@ std::uint64_t TokenRun::causal_pairs() const {
   return count * first + count * (count + 1) / 2;
 }
 
-std::vector<Runs> cut_context(std::span<const std::uint64_t> lengths,
-                              std::uint32_t ranks, std::uint64_t tile_rows) {
+std::vector<RunList> cut_context(std::span<const std::uint64_t> lengths,
+                                 std::uint32_t ranks, std::uint64_t tile_rows) {
   TROUPE_CHECK(ranks >= 1 && tile_rows >= 1, "at least one of each");
   std::vector<RankRuns> found(ranks);
   std::vector<TokenRun> whole;
@@ -55,7 +55,7 @@ std::vector<Runs> cut_context(std::span<const std::uint64_t> lengths,
   std::ranges::stable_sort(whole, std::ranges::greater{}, &TokenRun::count);
   for (const TokenRun& run : whole)
     std::ranges::min_element(found, {}, &RankRuns::pairs)->add(run);
-  std::vector<Runs> cut;
+  std::vector<RunList> cut;
   for (RankRuns& rank : found) {
     std::ranges::sort(rank.runs, {}, [](const TokenRun& run) {
       return std::tuple{run.sequence, run.first};

@@ -12,36 +12,36 @@ namespace troupe::models {
 namespace {
 
 // Two ranks: sequence 0 of 8 tokens is cut, 1 and 2 are whole on a rank each.
-const std::vector<std::uint64_t> lengths{8, 3, 2};
+const std::vector<std::uint64_t> two_rank_lengths{8, 3, 2};
 
-std::vector<std::vector<plans::TokenRun>> cut() {
-  return plans::cut_context(lengths, 2, /*tile_rows=*/2);
+std::vector<std::vector<plans::TokenRun>> two_rank_cut() {
+  return plans::cut_context(two_rank_lengths, 2, /*tile_rows=*/2);
 }
 
 std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>
-numbers(const AttentionPiece& piece) {
+piece_numbers(const AttentionPiece& piece) {
   return {piece.first_query, piece.queries, piece.first_key, piece.position};
 }
 
 TEST(ContextRows, PiecesAreTheRunsWithTheKeysOfTheirSequences) {
-  const ContextRows first = context_rows(cut(), 0);
+  const ContextRows first = context_rows(two_rank_cut(), 0);
   EXPECT_THAT(first.positions_T, ElementsAre(0, 1, 6, 7, 0, 1, 2));
   ASSERT_EQ(first.pieces.size(), 3u);
-  EXPECT_EQ(numbers(first.pieces[0]), std::tuple(0, 2, 0, 0));
-  EXPECT_EQ(numbers(first.pieces[1]), std::tuple(2, 2, 0, 6));
-  EXPECT_EQ(numbers(first.pieces[2]), std::tuple(4, 3, 8, 0));
-  const ContextRows second = context_rows(cut(), 1);
+  EXPECT_EQ(piece_numbers(first.pieces[0]), std::tuple(0, 2, 0, 0));
+  EXPECT_EQ(piece_numbers(first.pieces[1]), std::tuple(2, 2, 0, 6));
+  EXPECT_EQ(piece_numbers(first.pieces[2]), std::tuple(4, 3, 8, 0));
+  const ContextRows second = context_rows(two_rank_cut(), 1);
   EXPECT_THAT(second.positions_T, ElementsAre(2, 3, 4, 5, 0, 1));
   ASSERT_EQ(second.pieces.size(), 2u);
-  EXPECT_EQ(numbers(second.pieces[0]), std::tuple(0, 4, 0, 2));
-  EXPECT_EQ(numbers(second.pieces[1]), std::tuple(4, 2, 8, 0));
+  EXPECT_EQ(piece_numbers(second.pieces[0]), std::tuple(0, 4, 0, 2));
+  EXPECT_EQ(piece_numbers(second.pieces[1]), std::tuple(4, 2, 8, 0));
 }
 
 TEST(ContextRows, KeysAreFoundInTheBlocksOfAllRanks) {
-  const ContextRows first = context_rows(cut(), 0);
+  const ContextRows first = context_rows(two_rank_cut(), 0);
   EXPECT_EQ(first.block, 7) << "rows of the rank with the most";
   EXPECT_THAT(first.sources_K, ElementsAre(0, 1, 7, 8, 9, 10, 2, 3, 4, 5, 6));
-  const ContextRows second = context_rows(cut(), 1);
+  const ContextRows second = context_rows(two_rank_cut(), 1);
   EXPECT_EQ(second.block, 7);
   EXPECT_THAT(second.sources_K, ElementsAre(0, 1, 7, 8, 9, 10, 2, 3, 11, 12));
 }
