@@ -43,7 +43,8 @@ DeferredBackend& late_device() {
 DrawnTokens two_drawn_tokens() {
   const std::vector<DrawnToken> drawn{{50, -0.5F}, {51, -1}, {52, -2}};
   return {{2, 0},
-          std::make_unique<ArrivedNumbers>(std::as_bytes(std::span(drawn)))};
+          std::make_unique<ArrivedNumbers>(std::as_bytes(std::span(drawn))),
+          TensorPeers{}};
 }
 
 Sequence sequence_in_flight(std::int64_t tokens) {
