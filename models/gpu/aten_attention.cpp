@@ -43,6 +43,37 @@ at::Tensor aten_shared(const at::Tensor& heads, std::int64_t kv_heads) {
   return heads.reshape({kv_heads, -1, heads.size(2)});
 }
 
+AtenContext aten_attend(const at::Tensor& scores_ALK,
+                        const at::Tensor& values_GKD) {
+  const std::int64_t d = values_GKD.size(2);
+  const at::Tensor lse = at::logsumexp(scores_ALK, {2}, /*keepdim=*/true);
+  const at::Tensor context = at::bmm(
+    aten_shared(at::exp(scores_ALK - lse), values_GKD.size(0)), values_GKD);
+  return {context.reshape({scores_ALK.size(0), scores_ALK.size(1), d}), lse};
+}
+
+AtenAttendedGrads aten_attend_backward(const AttentionShape& shape,
+                                       const AtenAttended& read,
+                                       const AtenContext& found,
+                                       const at::Tensor& d_context_ALD) {
+  const std::int64_t g = shape.kv_heads;
+  const at::Tensor p = at::exp(read.scores_ALK - found.lse_AL1);
+  const at::Tensor dp
+    = at::bmm(aten_shared(d_context_ALD, g), read.values_GKD.transpose(1, 2))
+        .reshape(p.sizes());
+  const at::Tensor delta
+    = (found.context_ALD * d_context_ALD).sum(2, /*keepdim=*/true);
+  at::Tensor ds = p * (dp - delta) * shape.score_scale();
+  if (shape.cap > 0)
+    ds = at::where(p > 0, ds * (1 - (read.scores_ALK / shape.cap).square()),
+                   0.0);
+  const at::Tensor shared_ds = aten_shared(ds, g);
+  return {
+    at::bmm(shared_ds, read.keys_GKD).reshape(read.queries_ALD.sizes()),
+    at::bmm(shared_ds.transpose(1, 2), aten_shared(read.queries_ALD, g)),
+    at::bmm(aten_shared(p, g).transpose(1, 2), aten_shared(d_context_ALD, g))};
+}
+
 at::Tensor AtenBackend::heads(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                               std::size_t sequence, std::int64_t first_head,
                               std::int64_t count) const {
@@ -67,10 +98,9 @@ at::Tensor AtenBackend::keys_of(const AttentionShape& shape,
                  1);
 }
 
-at::Tensor AtenBackend::hidden(const at::Tensor& positions_n, std::int64_t keys,
-                               std::int64_t window) const {
-  const at::Tensor key
-    = at::arange(keys, at::TensorOptions(at::kLong).device(device_));
+at::Tensor aten_hidden(const at::Tensor& positions_n, std::int64_t keys,
+                       std::int64_t window) {
+  const at::Tensor key = at::arange(keys, positions_n.options());
   const at::Tensor query = positions_n.unsqueeze(1);
   at::Tensor later = key > query;
   if (window > 0)
@@ -78,9 +108,9 @@ at::Tensor AtenBackend::hidden(const at::Tensor& positions_n, std::int64_t keys,
   return later;
 }
 
-at::Tensor AtenBackend::masked_scores(const AttentionShape& shape,
-                                      const at::Tensor& queries_ALD,
-                                      const at::Tensor& keys_GKD) const {
+at::Tensor aten_masked_scores(const AttentionShape& shape,
+                              const at::Tensor& queries_ALD,
+                              const at::Tensor& keys_GKD) {
   const std::int64_t length = queries_ALD.size(1);
   const std::int64_t keys = keys_GKD.size(1);
   at::Tensor scores = at::bmm(aten_shared(queries_ALD, shape.kv_heads),
@@ -88,9 +118,9 @@ at::Tensor AtenBackend::masked_scores(const AttentionShape& shape,
                         .reshape({shape.heads, length, keys})
                         .mul_(shape.score_scale());
   scores = aten_capped(scores, shape.cap);
-  const at::Tensor positions = at::arange(
-    keys - length, keys, at::TensorOptions(at::kLong).device(device_));
-  return scores.masked_fill_(hidden(positions, keys, shape.window),
+  const at::Tensor positions
+    = at::arange(keys - length, keys, queries_ALD.options().dtype(at::kLong));
+  return scores.masked_fill_(aten_hidden(positions, keys, shape.window),
                              aten_hidden_score);
 }
 
@@ -105,15 +135,15 @@ void AtenBackend::plain_attention(const AttentionShape& shape,
     const std::int64_t start = aten_start(shape, s);
     const std::int64_t length = aten_length(shape, s);
     const at::Tensor scores
-      = masked_scores(shape, heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
-                      keys_of(shape, qkv_TX, s, a));
-    const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
-    const at::Tensor context = at::bmm(aten_shared(at::exp(scores - lse), g),
-                                       keys_of(shape, qkv_TX, s, a + g));
+      = aten_masked_scores(shape, heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
+                           keys_of(shape, qkv_TX, s, a));
+    const AtenContext found
+      = aten_attend(scores, keys_of(shape, qkv_TX, s, a + g));
     view(context_TX + start * a * d, {a, length, d}, {{d, a * d, 1}})
-      .copy_(context.reshape({a, length, d}));
+      .copy_(found.context_ALD);
     if (lse_AT != nullptr)
-      view(lse_AT + start, {a, length}, {{tokens, 1}}).copy_(lse.squeeze(2));
+      view(lse_AT + start, {a, length}, {{tokens, 1}})
+        .copy_(found.lse_AL1.squeeze(2));
   }
 }
 
@@ -146,28 +176,20 @@ void AtenBackend::plain_attention_backward(
     const auto output = [&](ConstTypedPtr x_TX) {
       return wide(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
     };
-    const at::Tensor q = heads(shape, qkv_TX, s, 0, a).to(at::kFloat);
-    const at::Tensor k = keys_of(shape, qkv_TX, s, a);
-    const at::Tensor d_out = output(d_context_TX);
-    const at::Tensor scores = masked_scores(shape, q, k);
-    const at::Tensor p = at::exp(
-      scores - view(lse_AT + start, {a, length, 1}, {{tokens, 1, 1}}));
-    const at::Tensor dp
-      = at::bmm(aten_shared(d_out, g),
-                keys_of(shape, qkv_TX, s, a + g).transpose(1, 2))
-          .reshape(p.sizes());
-    const at::Tensor delta
-      = (output(context_TX) * d_out).sum(2, /*keepdim=*/true);
-    at::Tensor ds = p * (dp - delta) * shape.score_scale();
-    if (shape.cap > 0)
-      ds = at::where(p > 0, ds * (1 - (scores / shape.cap).square()), 0.0);
-    const at::Tensor shared_ds = aten_shared(ds, g);
-    heads(shape, d_qkv_TX, s, 0, a)
-      .copy_(at::bmm(shared_ds, k).reshape({a, length, d}));
-    add_keys(shape, d_qkv_TX, s, a,
-             at::bmm(shared_ds.transpose(1, 2), aten_shared(q, g)));
-    add_keys(shape, d_qkv_TX, s, a + g,
-             at::bmm(aten_shared(p, g).transpose(1, 2), aten_shared(d_out, g)));
+    AtenAttended read{heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
+                      keys_of(shape, qkv_TX, s, a),
+                      keys_of(shape, qkv_TX, s, a + g),
+                      {}};
+    read.scores_ALK
+      = aten_masked_scores(shape, read.queries_ALD, read.keys_GKD);
+    const AtenAttendedGrads grads = aten_attend_backward(
+      shape, read,
+      {output(context_TX),
+       view(lse_AT + start, {a, length, 1}, {{tokens, 1, 1}})},
+      output(d_context_TX));
+    heads(shape, d_qkv_TX, s, 0, a).copy_(grads.queries_ALD);
+    add_keys(shape, d_qkv_TX, s, a, grads.keys_GKD);
+    add_keys(shape, d_qkv_TX, s, a + g, grads.values_GKD);
   }
 }
 

@@ -6,7 +6,7 @@
 // stream of the calling thread, so that threads share one order.
 #pragma once
 
-#include "models/gpu/aten_experts.hpp"
+#include "models/gpu/aten_pieces.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -15,10 +15,10 @@ namespace troupe::models {
 struct AtenHeads; // aten_parts.hpp
 struct AtenRows;
 
-class AtenBackend final : public AtenExperts {
+class AtenBackend final : public AtenPieces {
 public:
   explicit AtenBackend(at::Device device, const AtenOptions& options = {})
-    : AtenExperts(device, options) {}
+    : AtenPieces(device, options) {}
 
   const net::BlockMemory* memory() const override {
     return options_.memory;
@@ -145,10 +145,6 @@ private:
   void add_keys(const AttentionShape& shape, TypedPtr d_qkv_TX,
                 std::size_t sequence, std::int64_t first_head,
                 const at::Tensor& d_keys_GKD) const;
-  /// Returns the scores [A, L, K] of the last L of K tokens; -inf where masked.
-  at::Tensor masked_scores(const AttentionShape& shape,
-                           const at::Tensor& queries_ALD,
-                           const at::Tensor& keys_GKD) const;
   void plain_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void plain_attention_backward(const AttentionShape& shape,
@@ -164,9 +160,6 @@ private:
   FlashCall flash_call(const AttentionShape& shape,
                        const FlashSequences& sequences,
                        ConstTypedPtr qkv_TX) const;
-  /// Returns the mask [n, keys] of queries at positions [n]; true where hidden.
-  at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
-                    std::int64_t window) const;
   /// Returns slots and positions of a pass.
   AtenRows rows_of(const DecodeTokens& tokens) const;
   void attend_prompts(const DecodeAttention& what, const DecodeTokens& tokens,

@@ -146,9 +146,10 @@ void AtenBackend::attend_singles(const DecodeAttention& what,
       of_singles(rows.queries_RAD).reshape({count * g, -1, what.head_dim}),
       of_slots.keys),
     what.cap);
-  scores = scores.reshape({count, what.heads, keys})
-             .masked_fill_(hidden(positions, keys, what.window).unsqueeze(1),
-                           aten_hidden_score);
+  scores
+    = scores.reshape({count, what.heads, keys})
+        .masked_fill_(aten_hidden(positions, keys, what.window).unsqueeze(1),
+                      aten_hidden_score);
   const at::Tensor context
     = aten_batched(at::softmax(scores, 2).reshape({count * g, -1, keys}),
                    of_slots.values)
@@ -176,8 +177,8 @@ void AtenBackend::attend_group(const DecodeAttention& what,
   at::Tensor scores = aten_capped(
     aten_batched(aten_shared(queries, g), of_slot.keys), what.cap);
   scores = scores.reshape({what.heads, count, group.keys})
-             .masked_fill_(hidden(rows.positions_R.narrow(0, begin, count),
-                                  group.keys, what.window),
+             .masked_fill_(aten_hidden(rows.positions_R.narrow(0, begin, count),
+                                       group.keys, what.window),
                            aten_hidden_score);
   const at::Tensor context
     = aten_batched(aten_shared(at::softmax(scores, 2), g), of_slot.values)

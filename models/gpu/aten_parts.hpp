@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/model/model_shape.hpp"
+#include "models/kernels/attention.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -42,5 +43,38 @@ at::Tensor aten_capped(const at::Tensor& scores, float cap);
 /// Reshapes [A, L, ...] to [G, A / G * L, ...]: heads that share keys are
 /// stacked.
 at::Tensor aten_shared(const at::Tensor& heads, std::int64_t kv_heads);
+
+/// Returns the mask [n, keys] of queries at positions [n]; true where hidden.
+at::Tensor aten_hidden(const at::Tensor& positions_n, std::int64_t keys,
+                       std::int64_t window);
+/// Returns the scores [A, L, K] of the last L of K tokens; -inf where masked.
+at::Tensor aten_masked_scores(const AttentionShape& shape,
+                              const at::Tensor& queries_ALD,
+                              const at::Tensor& keys_GKD);
+
+/// Result of attention; heads first, in fp32.
+struct AtenContext {
+  at::Tensor context_ALD;
+  at::Tensor lse_AL1; ///< log-sum-exp of scores
+};
+AtenContext aten_attend(const at::Tensor& scores_ALK,
+                        const at::Tensor& values_GKD);
+
+/// Operands of attention and its scores, in fp32.
+struct AtenAttended {
+  at::Tensor queries_ALD;
+  at::Tensor keys_GKD;
+  at::Tensor values_GKD;
+  at::Tensor scores_ALK; ///< -inf where masked
+};
+struct AtenAttendedGrads {
+  at::Tensor queries_ALD;
+  at::Tensor keys_GKD;
+  at::Tensor values_GKD;
+};
+AtenAttendedGrads aten_attend_backward(const AttentionShape& shape,
+                                       const AtenAttended& read,
+                                       const AtenContext& found,
+                                       const at::Tensor& d_context_ALD);
 
 } // namespace troupe::models

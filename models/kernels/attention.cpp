@@ -4,6 +4,7 @@
 #include "models/kernels/attention.hpp"
 
 #include "models/kernels/attention_parts.hpp"
+#include "models/kernels/attention_pieces.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/host_math.hpp"
 #include "models/kernels/host_simd.hpp"
@@ -113,6 +114,27 @@ void attention(const AttentionShape& shape, const float* qkv_TX, float* context,
   attention_for_each(shape, [&](const AttentionTask& task) {
     for (std::size_t s = task.family.first; s < task.family.last; ++s)
       sequence(task, s);
+  });
+}
+
+void piece_attention(const PieceShape& shape, const PieceRows& rows,
+                     TypedPtr context_TX, float* lse_AT) {
+  shape.check();
+  const AttentionForward run{shape.heads, rows.qkv_TX.floats(),
+                             context_TX.floats(), lse_AT};
+  const std::int64_t width = shape.key_columns();
+  const std::int64_t members = shape.heads.heads / shape.heads.kv_heads;
+  attention_for_each(shape, [&](const AttentionTask& task) {
+    for (std::size_t i = task.family.first; i < task.family.last; ++i) {
+      const AttentionPiece& piece = shape.pieces[i];
+      const float* keys = rows.keys_KY.floats() + piece.first_key * width;
+      for (std::int64_t m = 0; m < members; ++m) {
+        const HeadView view = piece_head(shape, piece, task.kv_head, m);
+        const std::int64_t head = task.kv_head * members + m;
+        run.head(view, {keys + view.k, keys + view.v, width},
+                 lse_AT == nullptr ? nullptr : lse_AT + head * shape.queries);
+      }
+    }
   });
 }
 

@@ -2,10 +2,12 @@
 // the saved log-sum-exp.
 #include "models/kernels/attention.hpp"
 #include "models/kernels/attention_parts.hpp"
+#include "models/kernels/attention_pieces.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/host_math.hpp"
 #include "models/kernels/host_simd.hpp"
 #include "models/kernels/soft_cap.hpp"
+#include "models/kernels/threads.hpp"
 
 namespace troupe::models {
 
@@ -202,6 +204,36 @@ void attention_backward(const AttentionShape& shape, const float* qkv_TX,
       run.clear(attention_head(shape, task, s, 0));
     for (std::size_t s = task.family.first; s < task.family.last; ++s)
       sequence(task, s);
+  });
+}
+
+void piece_attention_backward(const PieceShape& shape, const PieceRows& rows,
+                              const PieceContext& found,
+                              ConstTypedPtr d_context_TX,
+                              const PieceGrads& to) {
+  shape.check();
+  const AttentionBackward run{
+    shape.heads,  rows.qkv_TX.floats(),  found.context_TX.floats(),
+    found.lse_AT, d_context_TX.floats(), to.d_qkv_TX.floats()};
+  const std::int64_t width = shape.key_columns();
+  const std::int64_t members = shape.heads.heads / shape.heads.kv_heads;
+  parallel_for(0, shape.keys, 64, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(to.d_keys_KY.floats() + begin * width,
+              to.d_keys_KY.floats() + end * width, 0.0F);
+  });
+  attention_for_each(shape, [&](const AttentionTask& task) {
+    for (std::size_t i = task.family.first; i < task.family.last; ++i) {
+      const AttentionPiece& piece = shape.pieces[i];
+      const float* keys = rows.keys_KY.floats() + piece.first_key * width;
+      float* d_keys = to.d_keys_KY.floats() + piece.first_key * width;
+      for (std::int64_t m = 0; m < members; ++m) {
+        const HeadView view = piece_head(shape, piece, task.kv_head, m);
+        const std::int64_t head = task.kv_head * members + m;
+        run.head(view, {keys + view.k, keys + view.v, width},
+                 {d_keys + view.k, d_keys + view.v, width},
+                 found.lse_AT + head * shape.queries);
+      }
+    }
   });
 }
 

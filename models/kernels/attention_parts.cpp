@@ -23,19 +23,18 @@ std::vector<AttentionFamily> attention_families(const AttentionShape& shape) {
   return families;
 }
 
-std::vector<AttentionTask> attention_tasks(const AttentionShape& shape) {
+std::vector<AttentionTask>
+attention_tasks(const std::vector<AttentionFamily>& families,
+                std::int64_t kv_heads) {
   std::vector<AttentionTask> tasks;
-  for (const AttentionFamily& family : attention_families(shape))
-    for (std::int64_t g = 0; g < shape.kv_heads; ++g)
+  for (const AttentionFamily& family : families)
+    for (std::int64_t g = 0; g < kv_heads; ++g)
       tasks.push_back({family, g, family.cost});
   return tasks;
 }
 
-} // namespace
-
-void attention_for_each(const AttentionShape& shape,
-                        const std::function<void(const AttentionTask&)>& body) {
-  const std::vector<AttentionTask> tasks = attention_tasks(shape);
+void run_tasks(const std::vector<AttentionTask>& tasks,
+               const std::function<void(const AttentionTask&)>& body) {
   std::vector<double> before(tasks.size() + 1, 0);
   for (std::size_t i = 0; i < tasks.size(); ++i)
     before[i + 1] = before[i] + tasks[i].cost;
@@ -52,6 +51,18 @@ void attention_for_each(const AttentionShape& shape,
     for (std::size_t i = first_of(begin); i < last; ++i)
       body(tasks[i]);
   });
+}
+
+} // namespace
+
+void attention_for_each(const AttentionShape& shape,
+                        const std::function<void(const AttentionTask&)>& body) {
+  run_tasks(attention_tasks(attention_families(shape), shape.kv_heads), body);
+}
+
+void attention_for_each(const PieceShape& shape,
+                        const std::function<void(const AttentionTask&)>& body) {
+  run_tasks(attention_tasks(piece_families(shape), shape.heads.kv_heads), body);
 }
 
 HeadView attention_head(const AttentionShape& shape, const AttentionTask& task,

@@ -8,6 +8,7 @@
 
 #include "models/kernels/aligned_floats.hpp"
 #include "models/kernels/attention.hpp"
+#include "models/kernels/attention_pieces.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +18,8 @@ namespace troupe::models {
 
 inline constexpr std::int64_t attention_block_rows = 96;
 
-// Sequences `first` to `last - 1`; all but the first continue the first.
+// Sequences `first` to `last - 1`; all but the first continue the first. Or
+// pieces, that share keys.
 struct AttentionFamily {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -33,6 +35,11 @@ struct AttentionTask {
 // Runs contiguous shares of about equal cost on the threads.
 void attention_for_each(const AttentionShape& shape,
                         const std::function<void(const AttentionTask&)>& body);
+void attention_for_each(const PieceShape& shape,
+                        const std::function<void(const AttentionTask&)>& body);
+
+// Returns the pieces by the keys that they share.
+std::vector<AttentionFamily> piece_families(const PieceShape& shape);
 
 // The part of the buffers that one head of one sequence reads.
 struct HeadView {
@@ -58,6 +65,11 @@ struct HeadView {
 // sequence `s` of its family.
 HeadView attention_head(const AttentionShape& shape, const AttentionTask& task,
                         std::size_t s, std::int64_t member);
+
+// The same of a piece: tokens before its queries have keys alone, and columns
+// of k and v are those of the gathered keys.
+HeadView piece_head(const PieceShape& shape, const AttentionPiece& piece,
+                    std::int64_t kv_head, std::int64_t member);
 
 // Keys and values of a whole sequence: in place, or, if it continues another
 // sequence, copied next to each other.

@@ -18,13 +18,13 @@
 #include "models/kernels/decode_attention.hpp"
 #include "models/kernels/elementwise.hpp"
 #include "models/kernels/embed.hpp"
-#include "models/kernels/expert_choice.hpp"
 #include "models/kernels/graph_capture.hpp"
 #include "models/kernels/kept_logits.hpp"
 #include "models/kernels/logits.hpp"
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/norm.hpp"
 #include "models/kernels/picked_logits.hpp"
+#include "models/kernels/piece_kernels.hpp"
 #include "models/kernels/prepared_weight.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
@@ -41,7 +41,7 @@
 
 namespace troupe::models {
 
-class Backend : public ExpertKernels {
+class Backend : public PieceKernels {
 public:
   /// Returns the type that activations, weights of products and cached keys and
   /// values are stored in where products take `operands`.

@@ -173,6 +173,16 @@ public:
                                lse_AT, d_context_TX.floats(),
                                d_qkv_TX.floats());
   }
+  void piece_attention(const PieceShape& shape, const PieceRows& rows,
+                       TypedPtr context_TX, float* lse_AT) override {
+    models::piece_attention(shape, rows, context_TX, lse_AT);
+  }
+  void piece_attention_backward(const PieceShape& shape, const PieceRows& rows,
+                                const PieceContext& found,
+                                ConstTypedPtr d_context_TX,
+                                const PieceGrads& to) override {
+    models::piece_attention_backward(shape, rows, found, d_context_TX, to);
+  }
   void embed(const Embedding& from, std::span<const DecodeToken> tokens,
              TypedPtr to) override {
     models::embed(from, tokens, to.floats());

@@ -7,7 +7,7 @@
 // An operation that a GPU refuses during capture throws std::logic_error.
 #pragma once
 
-#include "deferred_experts.hpp"
+#include "deferred_pieces.hpp"
 
 #include <atomic>
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace troupe::testing {
 
-class DeferredBackend final : public DeferredExperts {
+class DeferredBackend final : public DeferredPieces {
 public:
   /// Returns the one of this process: its memory waits for it before it is
   /// freed.
@@ -174,7 +174,7 @@ private:
   friend class DeferredRead;
   using Kernels = std::vector<std::function<void()>>;
 
-  explicit DeferredBackend(models::Backend& inner) : DeferredExperts(inner) {}
+  explicit DeferredBackend(models::Backend& inner) : DeferredPieces(inner) {}
   void later(std::function<void()> kernel) override;
   /// Runs kernels until so many have run.
   void run_until(std::uint64_t count);

@@ -1,0 +1,116 @@
+#include "config/base/error.hpp"
+#include "plans/workflow/context_cut.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+
+using ::testing::ElementsAre;
+
+namespace troupe::plans {
+namespace {
+
+using Cut = std::vector<std::vector<TokenRun>>;
+
+constexpr std::uint64_t tile = 96;
+
+std::vector<std::uint64_t> random_lengths(std::mt19937_64& random) {
+  std::vector<std::uint64_t> lengths(random() % 9);
+  for (auto& length : lengths)
+    length = random() % (random() % 2 == 0 ? 200 : 9000);
+  return lengths;
+}
+
+std::vector<std::uint64_t> pairs_of(const Cut& cut) {
+  std::vector<std::uint64_t> pairs;
+  for (const auto& runs : cut) {
+    pairs.push_back(0);
+    for (const TokenRun& run : runs)
+      pairs.back() += run.causal_pairs();
+  }
+  return pairs;
+}
+
+std::uint64_t spread_of(const std::vector<std::uint64_t>& pairs) {
+  const auto [least, most] = std::ranges::minmax(pairs);
+  return most - least;
+}
+
+TEST(ContextCut, RanksGetAnEarlyRunAndALateOne) {
+  const std::vector<std::uint64_t> lengths{16, 5};
+  EXPECT_THAT(cut_context(lengths, 4, 2), // all have 34 pairs of the first
+              ElementsAre(ElementsAre(TokenRun{0, 0, 2}, TokenRun{0, 14, 2},
+                                      TokenRun{1, 0, 5}),
+                          ElementsAre(TokenRun{0, 2, 2}, TokenRun{0, 12, 2}),
+                          ElementsAre(TokenRun{0, 4, 2}, TokenRun{0, 10, 2}),
+                          ElementsAre(TokenRun{0, 6, 4})));
+}
+
+/// Expects each token in one run, and a rank's runs in order.
+void expect_all_tokens_once(const Cut& cut,
+                            const std::vector<std::uint64_t>& lengths) {
+  std::vector<std::vector<int>> seen;
+  for (const auto length : lengths)
+    seen.emplace_back(length, 0);
+  for (const auto& runs : cut) {
+    EXPECT_TRUE(std::ranges::is_sorted(runs, {}, [](const TokenRun& run) {
+      return std::pair{run.sequence, run.first};
+    }));
+    for (const TokenRun& run : runs)
+      for (std::uint64_t t = run.first; t < run.first + run.count; ++t)
+        ++seen[run.sequence].at(t);
+  }
+  for (const auto& tokens : seen)
+    EXPECT_TRUE(std::ranges::all_of(tokens, [](int n) { return n == 1; }));
+}
+
+TEST(ContextCut, EveryTokenIsInOneRun_I8) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto lengths = random_lengths(random);
+    const auto ranks = std::uint32_t(1 + random() % 8);
+    const Cut cut = cut_context(lengths, ranks, tile);
+    ASSERT_EQ(cut.size(), ranks);
+    expect_all_tokens_once(cut, lengths);
+    EXPECT_EQ(cut, cut_context(lengths, ranks, tile)) << "the same again";
+  }
+}
+
+TEST(ContextCut, PairsOfALongSequenceDifferByLessThanATilesRows) {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 300; ++round) {
+    const auto ranks = std::uint32_t(2 + random() % 15);
+    const std::vector<std::uint64_t> one{2 * ranks * tile + random() % 9000};
+    const auto pairs = pairs_of(cut_context(one, ranks, tile));
+    EXPECT_LT(spread_of(pairs), 2 * one[0]) << "two rows, and a tile has 96";
+  }
+}
+
+TEST(ContextCut, ShortSequencesStayWholeWhereAreFewestPairs) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 100; ++round) {
+    const auto ranks = std::uint32_t(2 + random() % 5);
+    std::vector<std::uint64_t> lengths{5000, 2 * ranks * tile - 1};
+    while (lengths.size() < 40)
+      lengths.push_back(1 + random() % 300);
+    const Cut cut = cut_context(lengths, ranks, tile);
+    for (const auto& runs : cut)
+      for (const TokenRun& run : runs)
+        EXPECT_TRUE(run.sequence == 0 || run.count == lengths[run.sequence]);
+    // no rank has more than the last whole sequence that it got
+    const TokenRun longest{1, 0, lengths[1]};
+    EXPECT_LE(spread_of(pairs_of(cut)), longest.causal_pairs() + 2 * 5000);
+  }
+}
+
+TEST(ContextCut, EmptySequencesAreNowhereAndOneRankHasAll) {
+  const std::vector<std::uint64_t> lengths{0, 9000, 3};
+  EXPECT_THAT(
+    cut_context(lengths, 1, tile),
+    ElementsAre(ElementsAre(TokenRun{1, 0, 9000}, TokenRun{2, 0, 3})));
+  EXPECT_THROW(cut_context(lengths, 0, tile), InvariantError);
+}
+
+} // namespace
+} // namespace troupe::plans
