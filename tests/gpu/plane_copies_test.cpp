@@ -1,6 +1,8 @@
 // Planes that come and go beside kernels, and staged blocks, on pretended GPUs
 // (docs/gpu_tests.md) under seeded orders of streams.
+#include "models/gpu/gpu.hpp"
 #include "models/gpu/gpu_memory.hpp"
+#include "models/kernels/backend.hpp"
 #include "models/parallel/plane_memory.hpp"
 #include "net/base/staged_copy.hpp"
 
@@ -33,6 +35,7 @@ protected:
     if (::dlsym(RTLD_DEFAULT, "standin_begin") == nullptr)
       GTEST_SKIP() << "no GPU: not under tests/gpu/standin.sh";
     at::globalContext().lazyInitDevice(at::kCUDA);
+    gpu_backend(0).enter(); // other tests left this thread with another GPU
   }
   template <class Case>
   static void under_every_seed(const Case& run) {
