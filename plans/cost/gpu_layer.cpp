@@ -1,5 +1,7 @@
 #include "plans/cost/gpu_layer.hpp"
 
+#include "plans/cost/layer_traffic.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +10,6 @@ namespace troupe::plans {
 namespace {
 
 constexpr double grouped_width = 8; ///< divides the widths of grouped products
-constexpr double bf16_bytes = 2;
 
 struct LayerCounts {
   GpuCounts dense, grouped, single;

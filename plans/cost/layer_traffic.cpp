@@ -4,7 +4,6 @@ namespace troupe::plans {
 
 namespace {
 
-constexpr double bf16_bytes = 2;
 constexpr double fp32_bytes = 4;
 
 } // namespace

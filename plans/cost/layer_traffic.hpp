@@ -9,6 +9,8 @@
 
 namespace troupe::plans {
 
+inline constexpr double bf16_bytes = 2;
+
 /// Widths of a layer on one device, in numbers per token.
 struct LayerTraffic {
   double hidden = 0;

@@ -19,15 +19,15 @@ namespace troupe::models {
 namespace {
 
 using troupe::testing::FarPages;
-using Plane = std::vector<std::uint32_t>;
+using PlaneWords = std::vector<std::uint32_t>;
 
-struct FarPlane {
-  explicit FarPlane(const Plane& numbers)
+struct ExchangedPlane {
+  explicit ExchangedPlane(const PlaneWords& numbers)
     : block(numbers.size() * sizeof numbers[0], FarPages::memory()) {
     FarPages::memory().write(numbers.data(), block.data(), block.size_bytes());
   }
-  Plane numbers() const {
-    Plane found(block.size_bytes() / sizeof(std::uint32_t));
+  PlaneWords numbers() const {
+    PlaneWords found(block.size_bytes() / sizeof(std::uint32_t));
     FarPages::memory().read(block.data(), found.data(), block.size_bytes());
     return found;
   }
@@ -48,7 +48,7 @@ public:
     for (const auto& shard : source.shards)
       sources_.try_emplace(shard.device, plans::fill(shard));
     for (const auto& shard : target.shards)
-      targets_.try_emplace(shard.device, Plane(shard.size_bytes / 4, 0));
+      targets_.try_emplace(shard.device, PlaneWords(shard.size_bytes / 4, 0));
     for (const auto& transfer : parts_.within) {
       const ByteRuns runs = transfer;
       FarPages::memory().copy(sources_.at(transfer.from).bytes().data(),
@@ -89,8 +89,8 @@ private:
     return net::make_staged_collectives(
       net::make_host_collectives(spec, registry_), FarPages::memory());
   }
-  static std::span<std::byte> bytes_of(const std::map<Rank, FarPlane>& planes,
-                                       Rank device) {
+  static std::span<std::byte>
+  bytes_of(const std::map<Rank, ExchangedPlane>& planes, Rank device) {
     const auto found = planes.find(device);
     return found == planes.end() ? std::span<std::byte>()
                                  : found->second.bytes();
@@ -100,8 +100,8 @@ private:
   const plans::Layout& target_;
   plans::MoveParts parts_;
   std::vector<Rank> members_;
-  std::map<Rank, FarPlane> sources_;
-  std::map<Rank, FarPlane> targets_;
+  std::map<Rank, ExchangedPlane> sources_;
+  std::map<Rank, ExchangedPlane> targets_;
   net::GroupRegistry registry_;
 };
 

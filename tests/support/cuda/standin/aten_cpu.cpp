@@ -57,7 +57,7 @@ struct CpuCall {
   Values args;
   std::vector<Range> ranges;
   std::optional<at::Device> device; ///< of the first tensor of a GPU
-  bool writes_host = false;         ///< into memory that somebody reads next
+  bool writes_host = false;         ///< into pageable memory, read at once
 
   CpuCall(const c10::FunctionSchema& schema, const Values& given) {
     for (std::size_t i = 0; i < given.size(); ++i)
@@ -75,7 +75,7 @@ private:
       ranges.push_back(range_of(tensor));
       return host_view(tensor);
     }
-    writes_host |= written;
+    writes_host |= written && !tensor.is_pinned();
     const bool stays
       = written || tensor.unsafeGetTensorImpl()->is_wrapped_number();
     return stays ? tensor : tensor.clone();
