@@ -28,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -297,13 +298,15 @@ void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
   const auto published = [&](Rank device) {
     return std::span<const std::byte>(from.engine(device.value).weights());
   };
+  // A member that leaves ends the group, so none does before all are done.
+  std::vector<std::shared_ptr<net::Collectives>> groups(members.size());
   to.run([&](Engine& engine, RunContext&, std::uint32_t) {
     const Rank self{index_of(to.strategy(), engine.part().where)};
     net::GroupSpec spec;
     spec.name = "move";
     spec.index = self.value;
     spec.members.resize(members.size());
-    const auto group
+    const auto& group = groups.at(self.value)
       = gpus().join(net::make_host_collectives(spec, registry), self.value);
     engine.expect_weights();
     const auto target = engine.weights();

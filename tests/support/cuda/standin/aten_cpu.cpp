@@ -57,7 +57,7 @@ struct CpuCall {
   Values args;
   std::vector<Range> ranges;
   std::optional<at::Device> device; ///< of the first tensor of a GPU
-  bool writes_host = false;         ///< into pageable memory, read at once
+  bool writes_host = false;         ///< into memory that somebody reads next
 
   CpuCall(const c10::FunctionSchema& schema, const Values& given) {
     for (std::size_t i = 0; i < given.size(); ++i)
@@ -75,7 +75,7 @@ private:
       ranges.push_back(range_of(tensor));
       return host_view(tensor);
     }
-    writes_host |= written && !tensor.is_pinned();
+    writes_host |= written;
     const bool stays
       = written || tensor.unsafeGetTensorImpl()->is_wrapped_number();
     return stays ? tensor : tensor.clone();
@@ -123,6 +123,13 @@ c10::cuda::CUDAStream stream_of(const CpuCall& call) {
                                                      : -1);
 }
 
+/// Returns whether the caller waits for the result itself: of copies to
+/// page-locked memory that it wants not to block.
+bool is_left_to_stream(const c10::OperatorHandle& op, const Values& given) {
+  return op.operator_name().name == "aten::copy_" && given.at(2).toBool()
+         && given[0].toTensor().is_pinned();
+}
+
 void check(cudaError_t result) {
   TORCH_CHECK(result == cudaSuccess,
               "CUDA error: ", cudaGetErrorString(result));
@@ -159,7 +166,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                    for (std::size_t i = 0; i < made.size(); ++i)
                      fill(made[i], inner[i]);
                  }}));
-  if (call->writes_host)
+  if (call->writes_host && !is_left_to_stream(op, given))
     check(cudaStreamSynchronize(stream.stream()));
 }
 
