@@ -17,10 +17,13 @@ namespace troupe::models {
 namespace {
 
 using troupe::testing::at_step;
+using troupe::testing::early_ends;
 using troupe::testing::Ids;
 using troupe::testing::Leader;
 using troupe::testing::mixed_prompts;
 using troupe::testing::prompt_rows;
+using troupe::testing::ragged_options;
+using troupe::testing::ragged_prompts;
 using troupe::testing::ReplayingRecorder;
 using troupe::testing::Response;
 using troupe::testing::responses_of;
@@ -43,28 +46,6 @@ AtenOptions captured_pages() {
   return {.new_recorder = &ReplayingRecorder::make,
           .page_tokens = 16,
           .own_kernels = true};
-}
-
-/// Samples of prompts of up to 40 tokens, on both sides of the border of a
-/// page.
-std::vector<Ids> ragged_prompts(std::size_t samples) {
-  std::vector<Ids> prompts;
-  for (const std::int32_t length : {1, 16, 17, 5, 40, 33}) {
-    Ids prompt;
-    for (std::int32_t i = 0; i < length; ++i)
-      prompt.push_back((length * 7 + i * 3) % 131);
-    prompts.insert(prompts.end(), samples, prompt);
-  }
-  return prompts;
-}
-
-GenerateOptions ragged_options() {
-  GenerateOptions options;
-  options.max_new_tokens = 24;
-  options.seed = 3;
-  for (std::int32_t id = 0; id < 4; ++id) // responses of all lengths
-    options.stop_ids.push_back(id);
-  return options;
 }
 
 struct Generated {
@@ -90,10 +71,7 @@ std::uint64_t bytes_of_pages(std::int64_t pages) {
 
 TEST(PagedGeneration, HasTheTokensOfWholeSlots_I1_I2) {
   const auto want = generate(host_backend(), ragged_options());
-  std::size_t early = 0;
-  for (const Response& response : want.responses)
-    early += response.truncated ? 0 : 1;
-  EXPECT_GT(early, 2U) << "some end early";
+  EXPECT_GT(early_ends(want.responses), 2U);
   for (const AtenOptions& form :
        {small_pages(), plain_pages(), captured_pages()})
     for (const std::int64_t sequences : {3, 64})

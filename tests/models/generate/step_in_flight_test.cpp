@@ -26,10 +26,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using troupe::testing::at_step;
 using troupe::testing::DeferredBackend;
+using troupe::testing::early_ends;
 using troupe::testing::Ids;
 using troupe::testing::Leader;
 using troupe::testing::mixed_prompts;
 using troupe::testing::prompt_rows;
+using troupe::testing::ragged_options;
+using troupe::testing::ragged_prompts;
 using troupe::testing::ReplayingRecorder;
 using troupe::testing::Response;
 using troupe::testing::responses_of;
@@ -85,24 +88,9 @@ TEST(StepInFlight, DropsTheTokenOfASequenceThatHasEnded) {
   EXPECT_EQ(tokens.at(0).id, 50);
 }
 
-/// Prompts with up to 40 tokens, each of several samples.
-std::vector<Ids> prompts_of_samples(std::size_t samples) {
-  std::vector<Ids> prompts;
-  for (const std::int32_t length : {3, 1, 17, 40, 16}) {
-    Ids prompt(static_cast<std::size_t>(length));
-    std::iota(prompt.begin(), prompt.end(), 2 * length);
-    prompts.insert(prompts.end(), samples, prompt);
-  }
-  return prompts;
-}
-
+/// Returns options of which most responses end early.
 GenerateOptions ending_options() {
-  GenerateOptions options;
-  options.max_new_tokens = 24;
-  options.seed = 3;
-  for (std::int32_t id = 0; id < 9; ++id) // responses of all lengths
-    options.stop_ids.push_back(id);
-  return options;
+  return ragged_options(/*num_stop_ids=*/9);
 }
 
 struct AheadRun {
@@ -114,7 +102,7 @@ AheadRun run_two_batches(Backend& backend, const GenerateOptions& options,
                          std::size_t samples = 3) {
   const SmallModel model;
   Generator generator(model.shape, model.weights, {}, backend);
-  const auto prompts = prompts_of_samples(samples);
+  const auto prompts = ragged_prompts(samples);
   const std::vector<net::Rows> batches{prompt_rows(prompts),
                                        prompt_rows(prompts, 100)};
   AheadRun all;
@@ -129,11 +117,6 @@ AheadRun run_two_batches(Backend& backend, const GenerateOptions& options,
   return all;
 }
 
-std::size_t early_ends(const AheadRun& run) {
-  return static_cast<std::size_t>(
-    std::ranges::count(run.responses, false, &Response::truncated));
-}
-
 /// Expects equal counts of tokens too, if prompts have one sample: of several,
 /// those that leave the cache a step later share more of their prompts.
 void expect_equal_runs(const AheadRun& got, const AheadRun& want) {
@@ -144,8 +127,8 @@ void expect_equal_runs(const AheadRun& got, const AheadRun& want) {
 TEST(StepsInFlight, HaveTheResponsesOfAHostThatReadsFirst_I2) {
   const auto want = run_two_batches(host_backend(), ending_options());
   const auto of_one = run_two_batches(host_backend(), ending_options(), 1);
-  EXPECT_GT(early_ends(want), 10U);
-  EXPECT_LT(early_ends(want), want.responses.size());
+  EXPECT_GT(early_ends(want.responses), 10U);
+  EXPECT_LT(early_ends(want.responses), want.responses.size());
   for (const std::int64_t sequences : {1, 2, 7, 64})
     for (const std::int64_t batch_tokens : {1, 5, 2048}) {
       auto options = ending_options();
@@ -227,8 +210,8 @@ TEST(StepsInFlight, AreOfTheWeightsOfTheirCall) {
     Generator generator(model.shape, model.weights, {}, backend);
     std::vector<std::vector<Response>> all;
     for (int run = 0; run < 3; ++run) {
-      all.push_back(responses_of(generator.run(
-        prompt_rows(prompts_of_samples(2)), ending_options(), at_step(5))));
+      all.push_back(responses_of(generator.run(prompt_rows(ragged_prompts(2)),
+                                               ending_options(), at_step(5))));
       for (float& x : model.parameters->plane(Plane::weight))
         x *= -0.9F;
       generator.weights_changed();

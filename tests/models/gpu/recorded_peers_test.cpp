@@ -5,10 +5,10 @@
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/in_line_group.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
 #include "tests/support/models/replaying_recorder.hpp"
+#include "tests/support/net/host_streams.hpp"
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using troupe::testing::first_samples;
-using troupe::testing::InLineGroup;
+using troupe::testing::HostStreams;
 using troupe::testing::ParallelReplica;
 using troupe::testing::prompt_rows;
 using troupe::testing::random_sequences;
@@ -64,13 +64,14 @@ protected:
       },
       .join =
         [this](std::shared_ptr<net::Collectives> host, std::uint32_t device) {
-          return std::make_shared<InLineGroup>(
+          return std::make_shared<HostStreams>(
             std::move(host),
-            [this, device](int launch, net::Collectives& group) {
-              ++launches_;
-              if (on_launch_)
-                on_launch_(device, launch, group);
-            });
+            HostStreams::Options{
+              .on_launch = [this, device](int launch, net::Collectives& group) {
+                ++launches_;
+                if (on_launch_)
+                  on_launch_(device, launch, group);
+              }});
         }};
   }
   /// Returns devices that do not, over the host's groups.

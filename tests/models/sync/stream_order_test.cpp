@@ -46,7 +46,9 @@ protected:
       .backend = [](std::uint32_t) -> Backend& { return host_backend(); },
       .join =
         [this, pace](std::shared_ptr<net::Collectives> host, std::uint32_t) {
-          return std::make_shared<HostStreams>(std::move(host), pace, beside_);
+          return std::make_shared<HostStreams>(
+            std::move(host),
+            HostStreams::Options{.pace = pace, .beside = &beside_});
         }};
   }
   static void train(ParallelReplica& replica) {

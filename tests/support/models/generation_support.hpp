@@ -7,12 +7,14 @@
 #include "backend_support.hpp"
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
 namespace troupe::testing {
 
 using models::Engine;
+using models::GenerateOptions;
 using models::Parameters;
 using models::Plane;
 using models::RunContext;
@@ -55,6 +57,36 @@ struct Response {
   bool truncated = false;
   bool operator==(const Response&) const = default;
 };
+
+/// Returns samples of prompts of up to 40 tokens, on both sides of the border
+/// of a page of 16.
+inline std::vector<Ids> ragged_prompts(std::size_t samples) {
+  std::vector<Ids> prompts;
+  for (const std::int32_t length : {1, 16, 17, 5, 40, 33}) {
+    Ids prompt;
+    for (std::int32_t i = 0; i < length; ++i)
+      prompt.push_back((length * 7 + i * 3) % 131);
+    prompts.insert(prompts.end(), samples, prompt);
+  }
+  return prompts;
+}
+
+/// Returns options whose responses have all lengths: more end early with more
+/// stop ids.
+inline GenerateOptions ragged_options(std::int32_t num_stop_ids = 4) {
+  GenerateOptions options;
+  options.max_new_tokens = 24;
+  options.seed = 3;
+  for (std::int32_t id = 0; id < num_stop_ids; ++id)
+    options.stop_ids.push_back(id);
+  return options;
+}
+
+/// Returns how many responses end before their limit.
+inline std::size_t early_ends(const std::vector<Response>& responses) {
+  return static_cast<std::size_t>(
+    std::ranges::count(responses, false, &Response::truncated));
+}
 
 /// Expects the same tokens, with log-probabilities as other kernels have them.
 inline void expect_near_responses(const std::vector<Response>& got,

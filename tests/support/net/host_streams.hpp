@@ -23,12 +23,17 @@ enum class StreamPace : std::uint8_t { early, late };
 class HostStreams final : public net::Collectives,
                           public net::StreamCollectives {
 public:
-  /// Counts calls beside the thread's kernels in `beside`.
-  HostStreams(std::shared_ptr<net::Collectives> host, StreamPace pace,
-              std::atomic<std::size_t>& beside)
+  struct Options {
+    StreamPace pace = StreamPace::early;
+    /// Counts calls beside the thread's kernels; null: nobody asks.
+    std::atomic<std::size_t>* beside = nullptr;
+    /// Called before the nth graph of the group is launched, from 1.
+    std::function<void(int launch, net::Collectives& group)> on_launch = {};
+  };
+
+  HostStreams(std::shared_ptr<net::Collectives> host, Options options)
     : host_(std::move(host)),
-      pace_(pace),
-      beside_(beside) {}
+      options_(std::move(options)) {}
 
   std::uint32_t rank() const noexcept override {
     return host_->rank();
@@ -99,9 +104,15 @@ public:
   }
   void launch(const char* /*name*/,
               const std::function<void()>& graph) override {
+    ++launches_;
+    if (options_.on_launch)
+      options_.on_launch(launches_, *host_);
     graph();
   }
-  void check() override {}
+  void check() override {
+    if (const auto failure = host_->failure())
+      throw FailureError{*failure};
+  }
   void compare() override {
     barrier("calls on streams");
   }
@@ -112,9 +123,9 @@ private:
     waiting_.push_back(std::move(call));
     ++given_;
     const bool is_beside = order == net::StreamOrder::beside;
-    if (is_beside)
-      ++beside_;
-    if (!is_beside || pace_ == StreamPace::early)
+    if (is_beside && options_.beside != nullptr)
+      ++*options_.beside;
+    if (!is_beside || options_.pace == StreamPace::early)
       join({given_});
     return {given_};
   }
@@ -125,8 +136,8 @@ private:
   }
 
   std::shared_ptr<net::Collectives> host_;
-  const StreamPace pace_;
-  std::atomic<std::size_t>& beside_;
+  const Options options_;
+  int launches_ = 0;
   std::deque<std::function<void()>> waiting_;
   std::uint64_t given_ = 0;
   std::uint64_t done_ = 0;
