@@ -2,8 +2,8 @@
 // and returns, without a wait of the host and without a meeting of the members.
 // Errors that a meeting would find are found later (I7): a watchdog ends the
 // group when a call does not end, and members compare the calls they made when
-// they meet next. Captured calls are part of their graph: they have no events, and who
-// launches the graph says so (`launch`).
+// they meet next. Captured calls are part of their graph: they have no events,
+// and who launches the graph says so (`launch`).
 //
 // Each member is driven by one thread at a time. Memory of a call must not be
 // freed or written before the thread's stream has come after the call.

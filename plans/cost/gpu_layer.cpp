@@ -59,8 +59,7 @@ bool has_groups(const internal::ModelWork& model, GpuPass pass,
   return multiplies_in_groups(compute_capability)
          && model.bytes.factor == bf16_bytes && divides(model.hidden)
          && divides(expert_width(model, strategy))
-         && (pass != GpuPass::decode
-             || (gpu_engine.decodes_in_groups && strategy.ep <= 1));
+         && (pass != GpuPass::decode || strategy.ep <= 1);
 }
 
 GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
@@ -86,22 +85,15 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
   return layer;
 }
 
-bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,
-                     double compute_capability) {
+bool is_captured(const internal::ModelWork& model, const Strategy& strategy,
+                 double compute_capability) {
   return model.experts.count == 0
          || has_groups(model, GpuPass::decode, strategy, compute_capability);
 }
 
-bool is_captured(const internal::ModelWork& model, const Strategy& strategy,
-                 double compute_capability) {
-  return (strategy.tp <= 1 || gpu_engine.captures_tensor_peers)
-         && stays_on_device(model, strategy, compute_capability);
-}
-
 bool runs_ahead(const internal::ModelWork& model, const Strategy& strategy,
                 double compute_capability) {
-  return gpu_engine.runs_ahead && strategy.pp <= 1
-         && stays_on_device(model, strategy, compute_capability);
+  return strategy.pp <= 1 && is_captured(model, strategy, compute_capability);
 }
 
 } // namespace troupe::plans

@@ -1,7 +1,7 @@
 // Launches and bytes that a GPU is given for one layer of a model: the counts
 // of gpu_counts.hpp, which are those of one model with eight experts, for the
-// number of experts that its tokens go to. They depend on what our engine does,
-// which is listed here. Pure arithmetic.
+// number of experts that its tokens go to, and what our engine's host does
+// meanwhile. Pure arithmetic.
 #pragma once
 
 #include "config/base/defaults.hpp"
@@ -12,17 +12,6 @@
 #include <cstdint>
 
 namespace troupe::plans {
-
-/// Traits of our engine on a GPU; `false` becomes `true` when it has them.
-struct GpuEngine {
-  bool decodes_in_groups = true; ///< experts, without a wait of the host;
-                                 ///< else one after the other
-  bool captures_tensor_peers = true;
-  bool runs_ahead = true; ///< a decode step is launched before the host knows
-                          ///< what the one before drew
-  bool exchanges_rows = false; ///< of experts; else their hosts do
-};
-inline constexpr GpuEngine gpu_engine{};
 
 /// Rows of experts that are gathered together for a product.
 inline constexpr double grouped_rows = defaults::grouped_rows_at_once_on_gpu;
@@ -55,11 +44,8 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
                    double tokens, const Strategy& strategy,
                    double compute_capability);
 
-/// Returns whether the host has no part in a decode step: it has where it
-/// assigns tokens to experts.
-bool stays_on_device(const internal::ModelWork& model, const Strategy& strategy,
-                     double compute_capability);
-/// Returns whether a decode step is replayed as a graph.
+/// Returns whether a decode step is replayed as a graph: where the host has no
+/// part in it, as it has where it assigns tokens to experts.
 bool is_captured(const internal::ModelWork& model, const Strategy& strategy,
                  double compute_capability);
 /// Returns whether the host works for a decode step while the device computes

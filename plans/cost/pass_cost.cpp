@@ -1,7 +1,6 @@
 // CostModel's seconds of passes: what a layer and the head take, what is sent
 // between devices, and micro-batches through the stages of a pipeline.
 #include "plans/cost/cost_model.hpp"
-#include "plans/cost/gpu_layer.hpp"
 
 #include <algorithm>
 
@@ -75,7 +74,7 @@ double CostModel::layer_network_s(const Job& job, double tokens) const {
     seconds
       += 2 * (dp_ranks - 1) / dp_ranks * bytes / link_Bps(job, job.span.data)
          + 3 * link_latency_s(job, job.span.data);
-    if (is_counted() && !gpu_engine.exchanges_rows) // off and on, both ways
+    if (is_counted()) // by the hosts: off the GPU and on, both ways
       seconds += 4 * bytes / numbers(job.kinds).host_Bps;
   }
   return seconds;

@@ -58,8 +58,9 @@ public:
   std::uint64_t sequences() const {
     const bool has_pages
       = sizes_.engine.storage == StorageRule::gpu && !sizes_.engine.serves;
-    return has_pages ? std::min(wanted_sequences(), sequences_a_slot * slots())
-                     : slots();
+    return has_pages
+             ? std::min(wanted_sequences(), sequences_per_slot * slots())
+             : slots();
   }
 
 private:

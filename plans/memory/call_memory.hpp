@@ -47,7 +47,7 @@ inline constexpr std::int64_t served_check_tokens = 24;
 /// at full length: those that end early, or have just begun, leave pages to
 /// others, and if all grow the youngest are preempted (models/generate/
 /// admission.hpp). What is bounded is the memory of a pass over all of them.
-inline constexpr std::uint64_t sequences_a_slot = 4;
+inline constexpr std::uint64_t sequences_per_slot = 4;
 
 /// Sizes of a step that memory and arithmetic depend on.
 struct BatchSizes {
