@@ -3,6 +3,7 @@
 #include "actors/calls/function_split.hpp"
 #include "actors/calls/row_table.hpp"
 #include "plans/workflow/call_split.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <fmt/format.h>
 
@@ -97,12 +98,14 @@ void plan_shares(const CallSetup& setup, RunningCall& running) {
   if (setup.call.kind == plans::CallKind::function) {
     return plan_function_shares(setup, running);
   }
-  running.shares
-    = plans::split_call(setup.call, setup.strategy.dp, running.task.tokens,
-                        range, setup.samples_per_group, setup.mini_batches);
+  const auto together
+    = plans::ranks_of_a_sample(setup.call.kind, setup.strategy);
+  running.shares = plans::split_call(
+    setup.call, setup.strategy.dp / together, running.task.tokens, range,
+    setup.samples_per_group, setup.mini_batches);
   for (std::uint32_t i = 0; i < setup.strategy.num_devices(); ++i)
-    // tp ranks and stages get the same samples
-    running.share_of.push_back(coordinate_of(setup.strategy, i).dp);
+    // tp ranks, stages and the ranks of a cp group get the same samples
+    running.share_of.push_back(coordinate_of(setup.strategy, i).dp / together);
 }
 
 /// Sends orders, one for each share, to the functions that have those of

@@ -93,7 +93,7 @@ caf::result<MoveDone> run_move(MoveSelf self, const Context& context,
   running->context = context;
   running->task = task;
   running->reply = Reply<MoveDone>{self, context};
-  const PublishOrder order{task.task, task.version};
+  const PublishOrder order{task.task, task.version, setup.target};
   ask_local_meshes<PublishDone>(
     self, setup.sources, publish_weights_atom::value, context,
     MeshOrder<PublishOrder>{{order}}, names_of(setup, context, "lend"),

@@ -1,9 +1,12 @@
 #include "actors/protocol/ask.hpp"
 
+#include "models/gpu/gpu_budget.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -58,6 +61,11 @@ Failure to_failure(const std::exception& error, const std::string& who) {
       failure.who = who;
     return failure;
   }
+  if (auto full = models::out_of_memory_text(error); !full.empty())
+    return {.code = Errc::out_of_memory,
+            .who = who,
+            .what = std::move(full),
+            .cause = ""};
   Errc code = Errc::bug;
   if (dynamic_cast<const ConfigError*>(&error) != nullptr)
     code = Errc::bad_input;

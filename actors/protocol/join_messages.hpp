@@ -5,6 +5,13 @@
 #include "actors/protocol/file_messages.hpp"
 #include "actors/protocol/session_messages.hpp"
 #include "actors/protocol/snapshot_messages.hpp"
+#include "net/collectives/nccl_agreement.hpp"
+
+namespace troupe::net {
+
+TROUPE_INSPECT(NcclOffer, x.gpu, x.has_nccl)
+
+} // namespace troupe::net
 
 namespace troupe::actors {
 
@@ -16,9 +23,10 @@ struct JoinRequest {
   std::uint16_t data_port = 0;
   std::uint32_t pid = 0;
   std::uint32_t wanted = 0xFFFF'FFFF; ///< number assigned by the launcher
+  std::vector<net::NcclOffer> gpus = {};
 };
 TROUPE_INSPECT(JoinRequest, x.token, x.build, x.host, x.data_port, x.pid,
-               x.wanted)
+               x.wanted, x.gpus)
 
 /// The run as a worker needs it; it parses the same texts as the master did.
 struct JoinReply {
@@ -32,18 +40,21 @@ struct JoinReply {
   std::string keeper;   ///< name of the hosts' keepers; empty: no snapshots
   bool only_evaluates = false;
   std::map<std::string, CallRoom> rooms; ///< for calls that generate
+  std::uint64_t device_bytes = 0; ///< of each device as the plan has it; 0:
+                                  ///< not known, or no GPU
   FileShare files;
 };
 TROUPE_INSPECT(JoinReply, x.worker, x.incarnation, x.run_id, x.settings_yaml,
                x.plan_yaml, x.run_folder, x.data_key, x.keeper,
-               x.only_evaluates, x.rooms, x.files)
+               x.only_evaluates, x.rooms, x.device_bytes, x.files)
 
 struct Peer {
   WorkerId worker;
   std::string host;
   std::uint16_t data_port = 0;
+  std::vector<net::NcclOffer> gpus = {};
 };
-TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
+TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port, x.gpus)
 
 /// The members of a run, once all workers have joined.
 struct SetupOrder {

@@ -15,10 +15,11 @@ struct LoadOrder {
   std::string folder;      ///< HF folder
   std::string state_file;  ///< optimizer planes; empty: start fresh
   bool shape_only = false; ///< whether the weights arrive by a move
+  bool frozen = false;     ///< whether only calls of the replica read them
   SnapshotKey snapshot;    ///< instead of weights and state, if it has an id
 };
 TROUPE_INSPECT(LoadOrder, x.version, x.folder, x.state_file, x.shape_only,
-               x.snapshot)
+               x.frozen, x.snapshot)
 
 struct LoadDone {
   std::uint64_t bytes = 0;
@@ -91,12 +92,14 @@ struct RunDone {
 TROUPE_INSPECT(RunDone, x.holder, x.samples, x.tokens, x.keys, x.sums,
                x.carried, x.begin_ns, x.busy_ns, x.bytes, x.peaks)
 
-/// Checks that the weights are at `version` and keeps them until the move ends.
+/// Checks that the weights are at `version` and keeps them until the move to
+/// `target` ends.
 struct PublishOrder {
   std::uint32_t task = 0;
   Version version;
+  ReplicaId target;
 };
-TROUPE_INSPECT(PublishOrder, x.task, x.version)
+TROUPE_INSPECT(PublishOrder, x.task, x.version, x.target)
 
 struct PublishDone {
   std::uint64_t checksum = 0; ///< 0 unless run.check_moves

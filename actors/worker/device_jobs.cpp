@@ -1,10 +1,10 @@
 #include "actors/worker/device_jobs.hpp"
 
-#include "actors/protocol/resident_memory.hpp"
 #include "actors/protocol/sum_parts.hpp"
 #include "actors/user/user_actors.hpp"
 #include "actors/worker/ptx_rows.hpp"
 #include "actors/worker/shard_groups.hpp"
+#include "actors/worker/shard_memory.hpp"
 #include "actors/worker/shard_residency.hpp"
 #include "actors/worker/shard_server.hpp"
 #include "actors/worker/shard_snapshot.hpp"
@@ -12,9 +12,9 @@
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/task_rows.hpp"
 #include "config/trace/trace_at.hpp"
-#include "models/gpu/gpu.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/parallel/parameters.hpp"
+#include "plans/memory/memory_model.hpp"
 #include "plans/weights/gather_buffers.hpp"
 #include "plans/weights/residency.hpp"
 
@@ -26,10 +26,12 @@ namespace troupe::actors {
 
 namespace {
 
-/// Stores rows in the stash if this device's are the ones that count.
+/// Stores rows in the stash if this device's are the ones that count, of those
+/// of a cp group the first one's.
 RunDone keep_outputs(Shard& shard, StepId step, const plans::Call& call,
                      net::Rows rows) {
-  if (!gives_results(shard))
+  if (!gives_results(shard)
+      || context_rank_of(shard.replica.strategy, shard.where) > 0)
     rows = {};
   rows = rename_out(call, std::move(rows));
   trace_rows(shard.device->track(), "writes", step, rows);
@@ -90,6 +92,15 @@ models::Engine::Spec shard_spec(const Shard& shard, const LoadOrder& order,
   return spec;
 }
 
+/// Returns who reads and changes the weights of the shard's engine.
+models::WeightUse weight_use(const Shard& shard, const LoadOrder& order) {
+  const auto& replica = shard.replica;
+  const auto& shape = shard.worker->run.shapes.at(replica.role);
+  if (order.frozen && !plans::needs_masters(shape, replica.strategy))
+    return models::WeightUse::frozen;
+  return replica.home ? models::WeightUse::shared : models::WeightUse::moved;
+}
+
 /// Returns whether the engine may leave in the device's memory what generation
 /// allocates. Servers have their own, and are checked by passes of the engine;
 /// and plans count no cache beside the space in which adapters are merged, or
@@ -114,7 +125,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   const bool reads_weights = order.snapshot.id == 0 && !order.shape_only;
   auto spec = shard_spec(shard, order, reads_weights);
   spec.trainable = spec.trainable && shard.replica.home;
-  spec.publishes = shard.replica.home;
+  spec.weight_use = weight_use(shard, order);
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
   spec.keeps_generator = keeps_generator(shard);
@@ -122,10 +133,8 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
     spec.losses = worker.user->losses().find(
       worker, shard.rank, shard.replica.role, shard.device->stop_flag());
   if (worker.run.settings.cluster.device == "gpu")
-    spec.backend = &models::gpu_backend(
-      shard.rank.value
-      % static_cast<std::uint32_t>(
-        worker.run.settings.cluster.devices_per_node.value_or(1)));
+    spec.backend = &gpu_backend_of(shard);
+  limit_memory(shard);
   shard.engine = std::make_unique<models::Engine>(
     std::move(spec), &shard.worker->threads.workspaces.at(shard.rank));
   if (reads_weights)
@@ -149,7 +158,7 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   const trace::Span span{shard.device->track(), trace::name(call.name),
                          step.value};
   const auto begin = trace::now_ns();
-  shard.device->memory().begin_peak();
+  begin_peak(shard);
   models::RunContext context = run_context(shard, step);
   trace_rows(context.track, "reads", step, fetched);
   const net::Rows rows = rename_in(call, fetched);
@@ -178,10 +187,6 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   done.busy_ns = trace::now_ns() - begin;
   done.peaks = peaks_of(shard);
   return done;
-}
-
-std::vector<PeakMemory> peaks_of(const Shard& shard) {
-  return {{shard.rank, shard.device->memory().peak_bytes(), resident_bytes()}};
 }
 
 WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order) {

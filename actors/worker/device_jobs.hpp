@@ -10,9 +10,6 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order);
 /// Runs all kinds of calls but generation (shard_generate.hpp).
 RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
                   const net::Rows& rows);
-/// Returns the peak memory of the shard's device during one of these jobs; for
-/// a thread that runs nothing else.
-std::vector<PeakMemory> peaks_of(const Shard& shard);
 /// Writes the shard's snapshot on the worker's writer thread.
 WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order);
 

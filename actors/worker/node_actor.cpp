@@ -141,7 +141,7 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   Reply<SetupDone> reply{self, context};
   auto& worker = self->state.worker;
   for (const auto& peer : order.peers) {
-    worker->exchange.hosts[peer.worker] = peer.host;
+    worker->exchange.hosts[peer.worker] = {peer.host, peer.gpus};
     if (peer.worker != worker->worker)
       worker->exchange.data_plane->set_peer(peer.worker, peer.host,
                                             peer.data_port);

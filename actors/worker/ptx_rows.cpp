@@ -18,10 +18,11 @@ std::optional<models::TrainRows> ptx_rows_of(Shard& shard, StepId step,
     tokens.push_back(data.ptx().num_tokens(row));
   const plans::SampleRange all{SampleId{0},
                                static_cast<std::uint32_t>(rows.size())};
+  const Strategy& strategy = shard.replica.strategy;
   const auto shares = plans::split_call(
-    call, shard.replica.strategy.dp, tokens, all, /*group_size=*/1,
+    call, strategy.sample_ranks(), tokens, all, /*group_size=*/1,
     static_cast<std::uint32_t>(order.batches.size()));
-  const auto& own = shares.at(shard.where.dp);
+  const auto& own = shares.at(shard.where.dp / strategy.cp);
   std::vector<std::uint32_t> own_rows;
   std::vector<SampleId> samples;
   for (const auto& batch : own)

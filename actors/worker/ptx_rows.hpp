@@ -12,8 +12,8 @@ namespace troupe::actors {
 
 struct Shard;
 
-/// Returns the rows of the call's optimizer steps on this dp rank, each step's
-/// balanced over dp; nullopt for a call that has none.
+/// Returns the rows of the call's optimizer steps on this dp rank (or cp
+/// group), each step's balanced over them; nullopt for a call that has none.
 std::optional<models::TrainRows> ptx_rows_of(Shard& shard, StepId step,
                                              const plans::Call& call,
                                              const RunOrder& order);

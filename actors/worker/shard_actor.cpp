@@ -1,6 +1,7 @@
 #include "actors/worker/shard_actor.hpp"
 
 #include "actors/worker/device_jobs.hpp"
+#include "actors/worker/move_exchange.hpp"
 #include "actors/worker/shard_generate.hpp"
 #include "actors/worker/shard_residency.hpp"
 #include "actors/worker/shard_server.hpp"
@@ -117,9 +118,10 @@ caf::result<PublishDone> publish(ShardSelf self, const Context& context,
     return to_error(*failure);
   auto shard = self->state.shard;
   return on_device<PublishDone>(self, context, "lend", [=] {
-    return PublishDone{shard->worker->run.settings.run.check_moves
-                         ? shard->engine->checksum()
-                         : 0};
+    if (!shard->worker->run.settings.run.check_moves)
+      return PublishDone{};
+    return PublishDone{shard->engine->checksum(
+      moved_type(*shard, {shard->replica.id, order.target}))};
   });
 }
 

@@ -5,6 +5,7 @@
 #include "actors/worker/agent_generation.hpp"
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/led_generation.hpp"
+#include "actors/worker/shard_memory.hpp"
 #include "actors/worker/shard_server.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/task_rows.hpp"
@@ -206,7 +207,7 @@ public:
 private:
   void begin() {
     begin_ns_ = trace::now_ns();
-    shard_.device->memory().begin_peak();
+    begin_peak(shard_);
     span_.emplace(shard_.device->track(), name_, step_.value);
   }
 

@@ -2,6 +2,7 @@
 #include "actors/worker/shard_residency.hpp"
 
 #include "actors/worker/device_jobs.hpp"
+#include "actors/worker/shard_memory.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/parallel/parameters.hpp"
 #include "plans/schedule/step_graph.hpp"
@@ -75,7 +76,7 @@ ResidencyDone move_planes(Shard& shard, StepId step,
                          step.value};
   ResidencyDone done;
   done.begin_ns = trace::now_ns();
-  shard.device->memory().begin_peak();
+  begin_peak(shard);
   if (kind == plans::TaskKind::drop) {
     shard.engine->drop_weights();
   } else {

@@ -2,6 +2,7 @@
 
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/shard_groups.hpp"
+#include "actors/worker/shard_memory.hpp"
 #include "actors/worker/weight_moves.hpp"
 #include "actors/worker/weight_route.hpp"
 #include "config/trace/trace_at.hpp"
@@ -144,7 +145,7 @@ MoveDone update_server(Shard& shard, StepId step, Version version) {
                          step.value};
   MoveDone done;
   done.begin_ns = trace::now_ns();
-  shard.device->memory().begin_peak();
+  begin_peak(shard);
   auto context = run_context(shard, step);
   auto& server = server_of(shard);
   if (has_server(shard))

@@ -2,6 +2,7 @@
 
 #include "actors/worker/device_jobs.hpp"
 #include "actors/worker/move_exchange.hpp"
+#include "actors/worker/shard_memory.hpp"
 #include "actors/worker/shard_residency.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/kernels/ema_update.hpp"
@@ -9,6 +10,7 @@
 #include "net/collectives/group_control.hpp"
 #include "plans/weights/move_plan.hpp"
 #include "plans/weights/move_rounds.hpp"
+#include "plans/weights/rounded_moves.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,8 +20,10 @@ namespace troupe::actors {
 namespace {
 
 /// Returns the planes that others may read: the weights, for moves; all, for
-/// saving.
+/// saving; none of what only kernels read.
 std::vector<models::Plane> published_planes(const Shard& shard) {
+  if (shard.engine->parameters().has_no_masters())
+    return {};
   std::vector<models::Plane> planes = {models::Plane::weight};
   if (shard.engine->parameters().trainable())
     planes.insert(planes.end(), {models::Plane::m, models::Plane::v});
@@ -70,9 +74,13 @@ plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
 
 std::vector<plans::Transfer> plan_of(const Shard& shard, const MoveEnds& ends) {
   const auto& run = shard.worker->run;
+  std::vector<bool> rounded;
+  if (moved_type(shard, ends) == DType::bf16)
+    rounded = plans::read_rounded(
+      trained_parameters(run.shapes.at(shard.replica.role)));
   return plans::move_plan(layout_of(shard, run.replicas[ends.source]),
                           layout_of(shard, run.replicas[ends.target]),
-                          run.plan.cluster);
+                          run.plan.cluster, rounded);
 }
 
 /// Joins what this device exchanges with others in a move; null: nothing, or
@@ -86,10 +94,10 @@ std::shared_ptr<MoveExchange> join_exchange(Shard& shard,
         .between;
   const auto members = plans::ends_of(between);
   if (members.size() > net::kMaxHostMembers
-      || !std::ranges::binary_search(members, shard.rank))
+      || !std::ranges::binary_search(members, shard.rank)
+      || !can_exchange(shard, members))
     return nullptr;
-  auto joined = std::make_shared<MoveExchange>(shard, ends, between);
-  return joined->agree() ? joined : nullptr;
+  return std::make_shared<MoveExchange>(shard, ends, between);
 }
 
 /// Returns the exchange of a move, joined in its first run.
@@ -207,7 +215,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
                          step.value};
   MoveDone done;
   done.begin_ns = trace::now_ns();
-  shard.device->memory().begin_peak();
+  begin_peak(shard);
   auto* exchange = exchange_of(shard, {order.source, order.target});
   auto& move = move_from(shard, order.source, exchange != nullptr);
   const auto& ema = shard.worker->run.workflow.role(shard.replica.role).ema;
@@ -228,7 +236,8 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   done.peaks = peaks_of(shard);
   count_planes(shard);
   if (shard.worker->run.settings.run.check_moves && !ema)
-    done.checksum = shard.engine->checksum();
+    done.checksum
+      = shard.engine->checksum(moved_type(shard, {order.source, order.target}));
   return done;
 }
 

@@ -27,6 +27,7 @@ RunDescription describe_run(const JoinReply& join_reply) {
     run.rooms[call] = {.responses = room.responses,
                        .sequences = room.sequences,
                        .cache_bytes = room.cache_bytes};
+  run.device_bytes = join_reply.device_bytes;
   for (const auto& role : run.workflow.roles) {
     const std::filesystem::path model = run.settings.models.at(role.name).path;
     run.shapes[role.name] = plans::role_shape(

@@ -28,6 +28,7 @@ struct RunDescription {
   plans::ExecutionPlan plan;
   plans::Replicas replicas;
   plans::ResponseRooms rooms;               ///< for the calls that generate
+  std::uint64_t device_bytes = 0;           ///< as JoinReply says
   std::map<std::string, ModelShape> shapes; ///< by role
   std::string data_key; ///< key of the index of data.train in the run folder
   std::string keeper;   ///< name of the hosts' keepers; empty: no snapshots

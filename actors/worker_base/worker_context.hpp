@@ -13,6 +13,7 @@
 #include "models/kernels/workspace.hpp"
 #include "models/records/rollout_record.hpp"
 #include "net/collectives/host_collectives.hpp"
+#include "net/collectives/nccl_agreement.hpp"
 #include "net/data_plane/data_plane.hpp"
 #include "net/data_plane/peer_memory.hpp"
 #include "net/data_plane/stash.hpp"
@@ -22,6 +23,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -57,6 +59,12 @@ struct Shard;
 /// The loaded shards of one device, which only its thread uses.
 using DeviceShards = std::map<ReplicaId, std::weak_ptr<Shard>>;
 
+/// Place of a worker, and what its process has for NCCL.
+struct WorkerPlace {
+  std::string host;
+  std::vector<net::NcclOffer> gpus; ///< by their number in the process
+};
+
 /// Access to rows and weights between this process and others.
 struct WorkerExchange {
   net::Stash stash;
@@ -64,7 +72,7 @@ struct WorkerExchange {
   net::GroupRegistry groups;
   LocalWeights weights;
   net::PeerMemory peer_memory; ///< weights of other workers on this host
-  std::map<WorkerId, std::string> hosts; ///< hosts of all workers
+  std::map<WorkerId, WorkerPlace> hosts; ///< of all workers
 };
 
 /// The threads that do this worker's jobs, and what those of devices share.

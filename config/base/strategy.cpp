@@ -27,8 +27,10 @@ std::uint32_t take_number(std::string_view& text, char letter) {
 
 std::string to_string(const Strategy& strategy) {
   std::string text;
-  if (strategy.dp > 1 || (strategy.pp == 1 && strategy.tp == 1))
-    text += fmt::format("d{}", strategy.dp);
+  if (strategy.sample_ranks() > 1 || strategy.num_devices() == 1)
+    text += fmt::format("d{}", strategy.sample_ranks());
+  if (strategy.cp > 1)
+    text += fmt::format("c{}", strategy.cp);
   if (strategy.pp > 1)
     text += fmt::format("p{}", strategy.pp);
   if (strategy.tp > 1)
@@ -57,6 +59,9 @@ Strategy parse_strategy(std::string_view text) {
     case 'd':
       strategy.dp = take_number(text, letter);
       break;
+    case 'c':
+      strategy.cp = take_number(text, letter);
+      break;
     case 'p':
       strategy.pp = take_number(text, letter);
       break;
@@ -77,12 +82,13 @@ Strategy parse_strategy(std::string_view text) {
       strategy.sequence_parallel = true;
       break;
     default:
-      throw std::invalid_argument(
-        fmt::format("'{}' is none of d, p, t, e, z, s (a strategy is written "
-                    "like d2p1t2z1)",
-                    letter));
+      throw std::invalid_argument(fmt::format(
+        "'{}' is none of d, c, p, t, e, z, s (a strategy is written "
+        "like d2p1t2z1)",
+        letter));
     }
   }
+  strategy.dp *= strategy.cp;
   return strategy;
 }
 

@@ -1,7 +1,9 @@
 #include "models/engine/engine.hpp"
 
 #include "config/base/error.hpp"
+#include "config/base/float16.hpp"
 #include "config/model/model_shape.hpp"
+#include "config/model/product_operands.hpp"
 #include "models/engine/engine_generator.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/sync/gradient_sync.hpp"
@@ -35,6 +37,15 @@ void engine_check_spec(const Engine::Spec& spec) {
                     + std::string(to_string(spec.dtype)));
 }
 
+// Rejects a loss that sums over a sequence's experts where a cp group cuts
+// sequences.
+void engine_check_context(const Engine::Spec& spec, const ModelShape& shape) {
+  TROUPE_CHECK(spec.strategy.cp == 1 || !spec.trainable
+                 || shape.experts.count == 0
+                 || spec.optimizer.router_aux_loss_coef == 0,
+               "a balance loss is one of whole sequences, which cp cuts");
+}
+
 // Returns the backend of an engine, which the calling thread enters.
 Backend& engine_backend(const Engine::Spec& spec) {
   Backend& backend = spec.backend != nullptr ? *spec.backend : host_backend();
@@ -43,10 +54,11 @@ Backend& engine_backend(const Engine::Spec& spec) {
 }
 
 // Returns a sum of one number per element, made of its position in the whole
-// model and its bits: parts on several devices add up to the whole model on
-// one.
+// model and its bits as bits_of(element) has them: parts on several devices add
+// up to the whole model on one.
+template <class BitsOf>
 std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
-                          const float* elements) {
+                          const float* elements, BitsOf bits_of) {
   constexpr std::uint64_t place_prime = 0x9e3779b97f4a7c15;
   constexpr std::uint64_t bits_prime = 0xff51afd7ed558ccd;
   std::uint64_t sum = 0;
@@ -54,10 +66,29 @@ std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
     for (std::int64_t col = box.col0; col < box.col1; ++col) {
       const auto place = std::uint64_t{box.parameter} << 44
                          ^ static_cast<std::uint64_t>(row * cols + col);
-      const auto bits = std::bit_cast<std::uint32_t>(*elements++);
+      const std::uint32_t bits = bits_of(*elements++);
       const std::uint64_t mixed = (place * place_prime ^ bits) * bits_prime;
       sum += (mixed ^ mixed >> 32) * place_prime;
     }
+  return sum;
+}
+
+// Returns the sum of the weights that this device is the first to own.
+std::uint64_t engine_checksum(const LocalModel& part, const float* elements,
+                              DType products) {
+  const auto whole = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  const auto rounded
+    = [](float x) { return std::uint32_t{f32_to_bf16(x)} << 16; };
+  std::uint64_t sum = 0;
+  for (const plans::Box& box : part.held.boxes) {
+    if (!part.counts(part.owner(box.parameter)))
+      continue;
+    const ParameterShape& shape = part.parameters[box.parameter];
+    const float* const first = elements + box.offset_bytes / sizeof(float);
+    sum += products == DType::bf16 && read_by_products(shape)
+             ? engine_hash(box, shape.cols, first, rounded)
+             : engine_hash(box, shape.cols, first, whole);
+  }
   return sum;
 }
 
@@ -72,10 +103,12 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
              backend.storage(spec.dtype))
                                     : nullptr),
     shape(stack().local),
-    parameters(part, spec.trainable, backend.memory(),
-               spec.publishes ? net::PageSharing::by_descriptor
-                              : net::PageSharing::none,
-               backend.storage(spec.dtype)),
+    parameters(
+      part, spec.trainable, backend.memory(),
+      spec.weight_use == WeightUse::shared ? net::PageSharing::by_descriptor
+                                           : net::PageSharing::none,
+      backend.storage(spec.dtype),
+      spec.weight_use == WeightUse::frozen ? Masters::none : Masters::kept),
     weights(views(Plane::weight)),
     rope(shape, backend),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
@@ -86,6 +119,7 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
     sync = std::make_unique<Zero3Flow>(part, parameters, backend);
   else
     sync = std::make_unique<GradientSync>(part, parameters, backend);
+  engine_check_context(spec, shape);
   model.gate = sync.get();
   model.backend = &backend;
   weights.operands = spec.dtype;
@@ -99,10 +133,9 @@ Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
 Weights Engine::Impl::views(Plane plane) const {
   if (!frozen)
     return weights_of(part, parameters, plane);
-  FrozenParameters of_base;
-  if (plane == Plane::weight)
-    of_base = frozen->planes();
-  Weights found = weights_of(frozen->part, of_base, parameters, plane);
+  const Parameters* const base
+    = plane == Plane::weight ? &frozen->parameters : nullptr;
+  Weights found = weights_of(frozen->part, base, parameters, plane);
   found.adapter_scale = static_cast<float>(part.whole.lora.scale());
   return found;
 }
@@ -119,14 +152,6 @@ void Engine::Impl::views_moved() {
 
 void Engine::Impl::refresh_rounded() {
   parameters.refresh_rounded(backend);
-  if (frozen)
-    frozen->parameters.refresh_rounded(backend);
-}
-
-void Engine::Impl::drop_masters() {
-  backend.enter();
-  frozen->drop_masters(backend);
-  views_moved();
 }
 
 TypedPtr Engine::Impl::run_forward(const PackedTokens& batch,
@@ -180,12 +205,11 @@ WantedTokens wanted_tokens(const PackedSequences& packed,
                            const std::vector<float>& mask_L) {
   WantedTokens wanted;
   for (std::size_t t = 0; t < mask_L.size(); ++t) {
-    if (mask_L[t] == 0)
+    if (mask_L[t] == 0 || packed.packed_L[t - 1] < 0)
       continue;
-    const auto target = static_cast<std::size_t>(packed.packed_L[t]);
     wanted.entries_R.push_back(static_cast<std::int64_t>(t));
     wanted.positions_R.push_back(packed.packed_L[t - 1]);
-    wanted.targets_R.push_back(packed.tokens.ids_T[target]);
+    wanted.targets_R.push_back(packed.ids_L[t]);
   }
   return wanted;
 }
@@ -199,20 +223,14 @@ std::span<std::byte> Engine::weights() {
   return std::as_writable_bytes(impl_->parameters.plane(Plane::weight));
 }
 
-std::uint64_t Engine::checksum() const {
+std::uint64_t Engine::checksum(DType products) const {
   const auto newest = impl_->parameters.read(Plane::weight);
-  return checksum_of(newest.bytes());
+  return engine_checksum(impl_->part, newest.floats(), products);
 }
 
 std::uint64_t Engine::checksum_of(std::span<const std::byte> weights) const {
-  const LocalModel& part = impl_->part;
-  const auto* elements = reinterpret_cast<const float*>(weights.data());
-  std::uint64_t sum = 0;
-  for (const plans::Box& box : part.held.boxes)
-    if (part.counts(part.owner(box.parameter)))
-      sum += engine_hash(box, part.parameters[box.parameter].cols,
-                         elements + box.offset_bytes / sizeof(float));
-  return sum;
+  return engine_checksum(
+    impl_->part, reinterpret_cast<const float*>(weights.data()), DType::f32);
 }
 
 const ModelShape& Engine::shape() const {

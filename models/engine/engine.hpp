@@ -14,6 +14,7 @@
 #include "config/settings/settings.hpp"
 #include "models/losses/loss.hpp"
 #include "models/parallel/run_context.hpp"
+#include "models/parallel/weight_use.hpp"
 #include "models/rl/metric_sums.hpp"
 
 #include <cstddef>
@@ -57,8 +58,7 @@ struct InferOptions {
   /// Most tokens computed at once; 0 = default. A longer sequence is a
   /// micro-batch of its own.
   std::int64_t micro_batch_tokens = 0;
-  /// At least this many micro-batches if there are that many samples; 0 = by
-  /// tokens alone.
+  /// At least so many micro-batches if samples suffice; 0 = by tokens alone.
   int micro_batches = 0;
 };
 
@@ -91,8 +91,8 @@ public:
     DType dtype = DType::f32;
     const Losses* losses = nullptr; ///< null: losses()
     Backend* backend = nullptr;     ///< null: the host
-    bool publishes = true;          ///< other devices read its planes
-    bool keeps_generator = false;   ///< what generation allocates stays
+    WeightUse weight_use = WeightUse::shared;
+    bool keeps_generator = false; ///< what generation allocates stays
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError (a
@@ -142,7 +142,7 @@ public:
   MetricSums train(const TrainSpec& spec, const net::Rows& rows,
                    RunContext& context, const TrainRows* beside = nullptr);
 
-  /// Returns the flat weight plane of this part, in the order of plans::Layout.
+  /// Returns this part's weights: by plans::Layout, frozen ones as stored.
   std::span<std::byte> weights();
   /// Records that `weights()` was written: copies in host memory are outdated.
   void weights_changed();
@@ -155,10 +155,10 @@ public:
   /// Returns the bytes of the planes that are on the device.
   std::uint64_t device_bytes() const;
 
-  /// Returns a checksum of the bits of the weights that this device is the
-  /// first to own; equal weights give equal numbers on any machine. The
-  /// checksums of a dp replica's devices add up to that of the whole model.
-  std::uint64_t checksum() const;
+  /// Returns a checksum of the weights that this device is the first to own, as
+  /// `products` read them: equal on any machine if they have equal bits. Those
+  /// of a dp replica's devices add up to that of the whole model.
+  std::uint64_t checksum(DType products = DType::f32) const;
   /// Returns the same for other weights in the order of `weights()`.
   std::uint64_t checksum_of(std::span<const std::byte> weights) const;
 

@@ -4,6 +4,7 @@
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/engine/plane_file.hpp"
+#include "models/engine/read_weights.hpp"
 #include "models/engine/snapshot.hpp"
 #include "models/hf/hf_folder.hpp"
 #include "models/hf/safetensors.hpp"
@@ -64,13 +65,13 @@ void Engine::load_frozen() {
   if (!impl_->frozen)
     return;
   impl_->frozen->load(impl_->spec.folder);
-  impl_->drop_masters();
 }
 
 std::shared_ptr<const FrozenWeights> Engine::whole_frozen() const {
   TROUPE_CHECK(impl_->frozen, "a model without adapters has no frozen weights");
   const auto& strategy = impl_->part.strategy;
-  if (strategy.tp == 1 && strategy.pp == 1 && impl_->frozen->has_masters())
+  if (strategy.tp == 1 && strategy.pp == 1
+      && !impl_->frozen->parameters.has_no_masters())
     return impl_->frozen;
   const auto whole = std::make_shared<FrozenWeights>(
     impl_->part.whole, Strategy{}, Coordinate{}, nullptr, DType::f32);
@@ -86,20 +87,17 @@ void Engine::load_weights() {
       start_adapters(part, impl_->spec.seed, *impl_->frozen, impl_->parameters);
     else
       load_adapters(impl_->spec.adapters.folder, part, impl_->parameters);
-    return impl_->drop_masters();
+    return;
   }
   bool missing_head = false;
   const StoredWeights stored
     = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
   refuse_unknown_tensors(stored, part.parameters);
-  const auto plane = impl_->parameters.overwrite(Plane::weight);
-  read_held_boxes(stored, part.parameters, part.held, plane.floats());
-  plane.put_back();
+  read_weights(stored, part, impl_->parameters);
   if (missing_head && engine_writes(part))
     log::models.warn("role " + impl_->spec.role + ": "
                      + impl_->spec.folder.string()
                      + " has no scalar head; starting from a zero head");
-  weights_changed();
 }
 
 void Engine::describe(Snapshot& snapshot, bool with_moments) const {

@@ -21,6 +21,7 @@ public:
             const GenerateOptions& options, const RunContext& context)
     : keeps_(engine.spec.keeps_generator),
       kept_(kept),
+      groups_(context.groups),
       options_(engine.resolved_options(options)),
       generator_(std::move(kept)) {
     engine.backend.enter();
@@ -41,6 +42,7 @@ public:
   /// Keeps the generator for the next call, if it may stay. That of a call that
   /// failed does not.
   void has_ended() {
+    groups_.meet();
     if (keeps_)
       kept_ = std::move(generator_);
   }
@@ -48,6 +50,7 @@ public:
 private:
   const bool keeps_;
   std::unique_ptr<EngineGenerator>& kept_;
+  const Groups& groups_;
   const GenerateOptions options_;
   std::unique_ptr<EngineGenerator> generator_;
 };

@@ -48,8 +48,6 @@ struct Engine::Impl {
   /// Rounds weights that changed, where products read bf16. Every use begins
   /// with it: run_forward, generation, transformer().
   void refresh_rounded();
-  /// Drops masters of frozen weights that only products read.
-  void drop_masters();
   /// Returns the options with the model's end tokens if none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Returns the final hidden states of these sequences; checks lengths and
@@ -73,8 +71,9 @@ struct Engine::Impl {
   void need_scalar_head(const std::string& fn) const;
 };
 
-/// Returns the masked tokens of the sequences: for each, its predecessor's
-/// hidden row, its id and its index among all L.
+/// Returns the masked tokens of the sequences whose predecessors are this
+/// rank's: for each, its predecessor's hidden row, its id and its index among
+/// all L.
 WantedTokens wanted_tokens(const PackedSequences& packed,
                            const std::vector<float>& mask_L);
 

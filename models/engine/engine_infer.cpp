@@ -9,6 +9,7 @@
 #include "models/engine/replay_reader.hpp"
 #include "models/engine/row_reader.hpp"
 #include "models/parallel/pipeline.hpp"
+#include "models/transformer/context_sequences.hpp"
 #include "net/base/rows.hpp"
 
 #include <algorithm>
@@ -78,8 +79,9 @@ void infer_sequences(Engine::Impl& impl, const InferInput& input,
       sequences.push_back(input.ids.ids(i));
     }
     first = last;
-    batch.sequences = pack_shared(
-      sequences, prompt_lengths(input.masks, batch.rows, sequences));
+    batch.sequences
+      = pack_own(context.groups.cp.get(), sequences,
+                 prompt_lengths(input.masks, batch.rows, sequences));
     if (input.replay != nullptr)
       input.replay->read(batch.rows, batch.sequences);
     const trace::Span span(
@@ -196,8 +198,10 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
     const float* out_T = outputs.floats();
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       float* to = values.as<float>().data() + offsets[batch.rows[i]] + 1;
-      for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t)
-        *to++ = out_T[packed.packed_L[static_cast<std::size_t>(t)]];
+      for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t) {
+        const auto token = packed.packed_L[static_cast<std::size_t>(t)];
+        *to++ = token < 0 ? 0.0F : out_T[token];
+      }
     }
   };
   infer_sequences(impl, {ids, infer_masks(rows, ""), rows.num_samples()},
@@ -222,7 +226,9 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
     impl.backend.fill(out_N, count, 0.0F); // an empty sequence scores 0
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       const auto end = static_cast<std::size_t>(packed.cu_seqlens[i + 1]);
-      if (packed.cu_seqlens[i] < packed.cu_seqlens[i + 1])
+      const bool has_last = packed.cu_seqlens[i] < packed.cu_seqlens[i + 1]
+                            && packed.packed_L[end - 1] >= 0;
+      if (has_last)
         impl.backend.scalar_rows(
           impl.weights.head.const_data_ptr<float>(), width,
           batch.hidden_TH + packed.packed_L[end - 1] * width, 1, out_N + i);
@@ -260,6 +266,16 @@ void infer_rows(Engine::Impl& impl, const std::string& fn,
   }
 }
 
+// Adds up what cp ranks have computed of the last stage's outputs, which are
+// zero elsewhere.
+void infer_join(const RunContext& context, net::Rows& out) {
+  if (!context.groups.last_stage())
+    return;
+  for (net::Column& column : out.columns)
+    context.groups.join_context(column.data.data(), column.num_elements(),
+                                column.dtype, "outputs of a cp group");
+}
+
 } // namespace
 
 net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
@@ -267,12 +283,16 @@ net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
   impl_->backend.enter();
   net::Rows out(rows.samples, {});
   impl_->sync->begin(context.groups);
-  if (rows.num_samples() > 0)
+  if (rows.num_samples() > 0) {
     infer_rows(*impl_, fn, rows, context, options, out);
+    infer_join(context, out);
+  }
   while (impl_->sync->another_pass(/*own=*/false)) {
     impl_->workspace_of(0).reset();
     impl_->run_forward(pack({}), context, impl_->workspace_of(0), nullptr);
   }
+  impl_->backend.wait(); // a stage that only sends has not waited yet
+  context.groups.meet();
   impl_->workspaces.reset();
   return out;
 }

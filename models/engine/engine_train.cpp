@@ -12,6 +12,7 @@
 #include "models/engine/row_reader.hpp"
 #include "models/engine/train_rows.hpp"
 #include "models/parallel/pipeline.hpp"
+#include "models/transformer/context_sequences.hpp"
 #include "net/base/rows.hpp"
 #include "net/collectives/collectives.hpp"
 
@@ -89,13 +90,16 @@ public:
     MetricSums sums;
     for (std::size_t i = 0; i < batches.size(); ++i) {
       context_.check();
+      impl_.sync->gather_weights(WeightReader::kernels);
       impl_.adam->clear_gradient();
       batches[i].resize(static_cast<std::size_t>(passes[i]));
       gradient(batches[i], i, sums);
       impl_.sync->finish();
       optimizer_step(impl_, context_, loss_.metric_prefix, sums);
     }
+    impl_.sync->gather_weights(WeightReader::all);
     impl_.backend.wait();
+    context_.groups.check();
     impl_.sync->end();
     return sums;
   }
@@ -129,11 +133,15 @@ private:
     for (const std::size_t row : rows)
       for (const ColumnReader& ids : ids_)
         sequences.push_back(ids.ids(row));
-    return pack_shared(sequences, prompt_lengths(masks_, rows, sequences));
+    return pack_own(context_.groups.cp.get(), sequences,
+                    prompt_lengths(masks_, rows, sequences));
   }
 
+  // A cp group has the same rows, which its first rank counts.
   Denominators own_denominators(std::span<const std::size_t> rows) const {
     Denominators own;
+    if (!context_.groups.first_of_context())
+      return own;
     own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
     const PackedSequences packed = pack_rows(rows);
     const std::vector<float> mask = token_mask(masks_, rows, packed.cu_seqlens);
@@ -235,7 +243,7 @@ private:
     m.hidden_TH
       = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
     add_expert_metrics(impl_.backend, m.saved, m.sequences, impl_.shape.experts,
-                       sums);
+                       context_.groups, sums);
     if (!m.hidden_TH)
       return m; // the last stage has the loss
     m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);
@@ -309,11 +317,11 @@ private:
   std::vector<Denominators> denominators_; // of each mini-batch, over all ranks
 };
 
-// Tensor ranks have the same sums, and all of a stage's ranks those of its own
-// layers.
+// Tensor and cp ranks have the same sums, and all of a stage's ranks those of
+// its own layers.
 MetricSums counted_sums(const Coordinate& where, const RunContext& context,
                         const MetricSums& sums) {
-  if (where.tp != 0)
+  if (where.tp != 0 || !context.groups.first_of_context())
     return {};
   return context.groups.last_stage() ? sums : expert_sums(sums);
 }

@@ -9,8 +9,10 @@
 
 namespace troupe::models {
 
+struct Groups;
+
 /// Adds, if layers have experts, and waits for choices that only the device
-/// knows:
+/// knows, and for the cp group, whose sequences these are:
 /// - moe/balance: the share of experts that a sequence uses, as if it used that
 ///   many evenly, (sum over experts of load)^2 / (E * sum of load^2), mean over
 ///   sequences and layers. It does not depend on micro-batches (I1).
@@ -20,7 +22,8 @@ namespace troupe::models {
 ///   weight is above 0.
 void add_expert_metrics(Backend& backend, const Saved& saved,
                         const PackedSequences& sequences,
-                        const ExpertShape& experts, MetricSums& sums);
+                        const ExpertShape& experts, const Groups& groups,
+                        MetricSums& sums);
 
 /// Returns those of the sums that add_expert_metrics has added.
 MetricSums expert_sums(const MetricSums& sums);

@@ -1,16 +1,13 @@
 #include "models/engine/frozen_weights.hpp"
 
 #include "models/data/philox.hpp"
+#include "models/engine/read_weights.hpp"
 #include "models/hf/hf_folder.hpp"
 #include "models/hf/peft_folder.hpp"
 #include "models/hf/stored_parameters.hpp"
-#include "models/kernels/backend.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <iterator>
-#include <utility>
 
 namespace troupe::models {
 
@@ -40,6 +37,12 @@ void draw_box(const plans::Box& box, std::int64_t cols, std::uint64_t seed,
                         static_cast<std::uint64_t>(row * cols + col), bound);
 }
 
+/// Returns weights that are stored in fp32 for the host to read.
+net::HostRead read_view(const Parameters& parameters, std::size_t index) {
+  const at::Tensor view = parameters.view(index, Plane::weight);
+  return {parameters.memory(), view.const_data_ptr<float>(), view.nbytes()};
+}
+
 } // namespace
 
 FrozenWeights::FrozenWeights(const ModelShape& shape, const Strategy& strategy,
@@ -47,53 +50,27 @@ FrozenWeights::FrozenWeights(const ModelShape& shape, const Strategy& strategy,
                              const net::BlockMemory* memory, DType products)
   : part(frozen_shape(shape), strategy, where),
     parameters(part, /*trainable=*/false, memory, net::PageSharing::none,
-               products) {}
+               products, Masters::none) {}
 
 void FrozenWeights::load(const std::filesystem::path& folder) {
   bool missing_head = false;
   const StoredWeights stored
     = open_model_weights(folder, part.whole, &missing_head);
   refuse_unknown_tensors(stored, part.parameters);
-  fp32.reset();
-  parameters.expect(Plane::weight);
-  const auto plane = parameters.overwrite(Plane::weight);
-  read_held_boxes(stored, part.parameters, part.held, plane.floats());
-  plane.put_back();
-  parameters.changed();
-}
-
-void FrozenWeights::drop_masters(Backend& backend) {
-  if (!parameters.has_rounded() || !has_masters())
-    return;
-  parameters.refresh_rounded(backend);
-  std::vector<ParameterShape> kept;
-  std::ranges::copy_if(part.local_parameters, std::back_inserter(kept),
-                       std::not_fn(read_by_products));
-  fp32.emplace(std::move(kept), /*trainable=*/false, backend.memory());
-  const float* from = std::as_const(parameters).plane(Plane::weight).data();
-  float* to = fp32->plane(Plane::weight).data();
-  for (std::size_t i = 0; i < fp32->shapes().size(); ++i) {
-    const ParameterShape& shape = fp32->shapes()[i];
-    const auto index = static_cast<std::size_t>(parameters.find(shape.name));
-    backend.copy(from + parameters.offset(index), to + fp32->offset(i),
-                 shape.num_elements());
-  }
-  backend.wait();
-  parameters.drop_masters();
+  read_weights(stored, part, parameters);
 }
 
 void start_adapters(const LocalModel& part, std::uint64_t seed,
                     const FrozenWeights& frozen, Parameters& adapters) {
   const auto plane = adapters.overwrite(Plane::weight);
-  const auto base = frozen.parameters.read(Plane::weight);
+  const Parameters& base = frozen.parameters;
   for (const plans::Box& box : part.held.boxes) {
     const ParameterShape& shape = part.parameters[box.parameter];
     float* data = plane.floats() + box.offset_bytes / sizeof(float);
-    const auto same = frozen.parameters.find(shape.name);
+    const auto same = base.find(shape.name);
     if (same >= 0)
-      std::copy_n(base.floats()
-                    + frozen.parameters.offset(static_cast<std::size_t>(same)),
-                  box.num_elements(), data);
+      std::ranges::copy(read_view(base, static_cast<std::size_t>(same)).bytes(),
+                        reinterpret_cast<std::byte*>(data));
     else if (shape.name.ends_with(".lora_A.weight"))
       draw_box(box, shape.cols, seed, data);
     else
@@ -105,11 +82,7 @@ void start_adapters(const LocalModel& part, std::uint64_t seed,
 
 void load_adapters(const std::filesystem::path& folder, const LocalModel& part,
                    Parameters& adapters) {
-  const StoredWeights stored = open_peft_weights(folder, part.whole);
-  const auto plane = adapters.overwrite(Plane::weight);
-  read_held_boxes(stored, part.parameters, part.held, plane.floats());
-  plane.put_back();
-  adapters.changed();
+  read_weights(open_peft_weights(folder, part.whole), part, adapters);
 }
 
 } // namespace troupe::models

@@ -1,5 +1,5 @@
 // The frozen weights of a model with adapters on one device: loaded once, never
-// moved, updated or saved. Where products read bf16, fp32 masters are dropped.
+// moved, updated or saved. Where products read bf16, they have no fp32 masters.
 #pragma once
 
 #include "models/parallel/local_model.hpp"
@@ -7,7 +7,6 @@
 #include "models/transformer/weights.hpp"
 
 #include <filesystem>
-#include <optional>
 
 namespace troupe::models {
 
@@ -20,20 +19,9 @@ struct FrozenWeights {
   /// Reads the weights of a model's folder. Throws ConfigError naming file and
   /// tensor. A missing scalar head is left zero.
   void load(const std::filesystem::path& folder);
-  /// Drops the masters of what is rounded, if anything is; the rest is kept in
-  /// `fp32`.
-  void drop_masters(Backend& backend);
-  /// Returns whether `parameters` has all weights in fp32.
-  bool has_masters() const {
-    return !fp32.has_value();
-  }
-  FrozenParameters planes() const {
-    return {&parameters, fp32 ? &*fp32 : nullptr};
-  }
 
   LocalModel part;
   Parameters parameters;
-  std::optional<Parameters> fp32; ///< what products do not read
 };
 
 /// Sets adapters to the start of training (Hu et al. 2021, section 4.1): A is

@@ -21,10 +21,10 @@ at::Tensor outputs_gradient(const at::Tensor& leaf) {
                                                  : at::Tensor{};
 }
 
-// Returns the packed index of token `t` of all sequences.
-std::size_t outputs_token(const TrainMicroBatch& m, std::int64_t t) {
-  return static_cast<std::size_t>(
-    m.sequences.packed_L[static_cast<std::size_t>(t)]);
+// Returns the packed index of token `t` of all sequences; -1: another cp
+// rank's.
+std::int64_t outputs_token(const TrainMicroBatch& m, std::int64_t t) {
+  return m.sequences.packed_L[static_cast<std::size_t>(t)];
 }
 
 // Copies the numbers [R, K] of the wanted entries into a leaf [L, K].
@@ -70,6 +70,7 @@ void LossOutputs::expose(TrainMicroBatch& m, const KeptReader* kept) const {
     expose_tokens(m, kept);
   if (loss_.exposes.values || loss_.exposes.scores)
     expose_scalars(m);
+  context_.groups.check(); // the host has waited for what it read
 }
 
 void LossOutputs::check_picked(TrainMicroBatch& m) const {
@@ -106,6 +107,7 @@ void LossOutputs::expose_tokens(TrainMicroBatch& m,
     at::Tensor made = outputs_leaf(sizes);
     const auto found = impl_.backend.read(from, m.wanted.size() * per_entry);
     outputs_scatter(m.wanted, found.floats(), per_entry, made);
+    join(made);
     return made.set_requires_grad(true);
   };
   if (loss_.exposes.logprobs)
@@ -117,6 +119,14 @@ void LossOutputs::expose_tokens(TrainMicroBatch& m,
       = leaf({entries, width}, m.found.picked.logprobs_RK, width);
 }
 
+// A rank's loss reads whole sequences, and its gradient is that of the rank's
+// own entries.
+void LossOutputs::join(const at::Tensor& output) const {
+  context_.groups.join_context(output.mutable_data_ptr<float>(),
+                               static_cast<std::size_t>(output.numel()),
+                               DType::f32, "outputs of a cp group");
+}
+
 void LossOutputs::expose_scalars(TrainMicroBatch& m) const {
   const std::int64_t tokens = m.sequences.tokens.num_tokens();
   const auto outputs = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
@@ -125,13 +135,18 @@ void LossOutputs::expose_scalars(TrainMicroBatch& m) const {
   at::Tensor values_L = outputs_leaf({m.sequences.num_tokens()});
   at::Tensor scores_N = outputs_leaf({m.batch.num_sequences()});
   float* values = values_L.mutable_data_ptr<float>();
+  const auto output = [&](std::int64_t t) {
+    const std::int64_t token = outputs_token(m, t);
+    return token < 0 ? 0.0F : outputs_T[token];
+  };
   for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
     for (std::int64_t t = cu[s] + 1; t < cu[s + 1]; ++t)
-      values[t] = outputs_T[outputs_token(m, t - 1)];
+      values[t] = output(t - 1);
     if (cu[s] < cu[s + 1])
-      scores_N.mutable_data_ptr<float>()[s]
-        = outputs_T[outputs_token(m, cu[s + 1] - 1)];
+      scores_N.mutable_data_ptr<float>()[s] = output(cu[s + 1] - 1);
   }
+  join(values_L);
+  join(scores_N);
   if (loss_.exposes.values)
     m.batch.values_T = values_L.set_requires_grad(true);
   if (loss_.exposes.scores)
@@ -182,11 +197,15 @@ void LossOutputs::gradient_of_scalars(TrainMicroBatch& m,
   std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);
   const at::Tensor values = outputs_gradient(m.batch.values_T);
   const at::Tensor scores = outputs_gradient(m.batch.scores_N);
+  const auto add = [&](std::int64_t t, float gradient) {
+    if (const std::int64_t token = outputs_token(m, t); token >= 0)
+      d_T[static_cast<std::size_t>(token)] += gradient;
+  };
   for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
     for (std::int64_t t = cu[s] + 1; values.defined() && t < cu[s + 1]; ++t)
-      d_T[outputs_token(m, t - 1)] += values.const_data_ptr<float>()[t];
+      add(t - 1, values.const_data_ptr<float>()[t]);
     if (scores.defined() && cu[s] < cu[s + 1])
-      d_T[outputs_token(m, cu[s + 1] - 1)] += scores.const_data_ptr<float>()[s];
+      add(cu[s + 1] - 1, scores.const_data_ptr<float>()[s]);
   }
   if (!TensorPeers(context_, impl_.backend).first())
     return; // every tp rank has the head: the first one counts it

@@ -42,7 +42,8 @@ public:
       context_(context) {}
 
   /// Fills the leaf tensors that the loss reads with the model's outputs, over
-  /// the tokens that `kept` names; null: over the vocabulary.
+  /// the tokens that `kept` names; null: over the vocabulary. Cp ranks each get
+  /// those of all their tokens.
   /// Throws ConfigError for picked ids that the model does not have.
   void expose(TrainMicroBatch& m, const KeptReader* kept) const;
   /// Returns d hidden [T, H] in the workspace, from the leaves' gradients; adds
@@ -52,6 +53,8 @@ public:
 private:
   void expose_tokens(TrainMicroBatch& m, const KeptReader* kept) const;
   void check_picked(TrainMicroBatch& m) const;
+  /// Adds up the parts of an output that cp ranks have.
+  void join(const at::Tensor& output) const;
   void expose_scalars(TrainMicroBatch& m) const;
   void gradient_of_tokens(TrainMicroBatch& m, TypedPtr d_hidden_TH) const;
   void gradient_of_scalars(TrainMicroBatch& m, TypedPtr d_hidden_TH) const;

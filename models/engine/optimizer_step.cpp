@@ -13,8 +13,9 @@ void optimizer_step(Engine::Impl& impl, const RunContext& context,
                     const std::string& prefix, MetricSums& sums) {
   static const trace::Name name = trace::name("optimizer");
   const trace::Span span(context.track, name, context.step.value);
-  const double norm
-    = std::sqrt(impl.sync->sum_over_parts(impl.adam->squared_norm()));
+  const double squared_norm = impl.adam->squared_norm(); // waits
+  context.groups.meet(); // before the weights change
+  const double norm = std::sqrt(impl.sync->sum_over_parts(squared_norm));
   const double rate
     = learning_rate(impl.spec.optimizer, impl.spec.total_optimizer_steps,
                     impl.steps.optimizer_steps);

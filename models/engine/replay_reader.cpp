@@ -42,25 +42,25 @@ void ReplayReader::read(std::span<const std::size_t> rows,
       replay_mistake(std::to_string(width) + " experts per token",
                      std::to_string(own.size()) + " for "
                        + std::to_string(length) + " tokens");
-    take(own, first, packed);
+    take(own, width, first, packed);
   }
 }
 
-// Takes the record of the sequence whose tokens begin at entry `first`.
-void ReplayReader::take(std::span<const std::int32_t> own, std::size_t first,
-                        PackedSequences& packed) const {
+// Takes the record, `width` experts per token, of the sequence whose tokens
+// begin at entry `first`.
+void ReplayReader::take(std::span<const std::int32_t> own, std::size_t width,
+                        std::size_t first, PackedSequences& packed) const {
   std::vector<std::int32_t>& all = packed.tokens.experts_TW;
-  const auto width = static_cast<std::size_t>(
-    static_cast<std::int64_t>(all.size()) / packed.tokens.num_tokens());
   const auto known = [&](std::int32_t expert) {
     return expert >= 0 && expert < shape_.experts.count;
   };
   for (std::size_t i = 0; i * width < own.size(); ++i) {
     const auto token = own.subspan(i * width, width);
-    const auto to
-      = all.begin()
-        + packed.packed_L[first + i] * static_cast<std::int64_t>(width);
-    if (token.front() < 0 || *to >= 0)
+    const std::int64_t packed_at = packed.packed_L[first + i];
+    if (token.front() < 0 || packed_at < 0)
+      continue;
+    const auto to = all.begin() + packed_at * static_cast<std::int64_t>(width);
+    if (*to >= 0)
       continue;
     if (!std::ranges::all_of(token, known))
       replay_mistake("experts below " + std::to_string(shape_.experts.count),

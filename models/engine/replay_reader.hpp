@@ -26,8 +26,8 @@ public:
   void read(std::span<const std::size_t> rows, PackedSequences& packed) const;
 
 private:
-  void take(std::span<const std::int32_t> own, std::size_t first,
-            PackedSequences& packed) const;
+  void take(std::span<const std::int32_t> own, std::size_t width,
+            std::size_t first, PackedSequences& packed) const;
 
   ColumnReader experts_;
   const ModelShape& shape_;

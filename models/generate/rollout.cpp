@@ -239,11 +239,13 @@ void Rollout::draw(Lane& lane) {
   if (!draws_.on_device)
     return draw_on_host(lane);
   lane.drawn = decoder_.drawn().wait();
+  context_.groups.check(); // the stream came from the stage before
   check_drawn(lane.drawn);
 }
 
 void Rollout::draw_on_host(Lane& lane) {
   const float* logits_NV = decoder_.logits(lane.due_tokens);
+  context_.groups.check();
   const auto work = [&](std::int64_t begin, std::int64_t end) {
     auto& sampler = draws_.on_host[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);

@@ -33,6 +33,50 @@ std::int64_t aten_continued(const AttentionShape& shape, std::size_t sequence) {
   return shape.continues.empty() ? -1 : shape.continues[sequence];
 }
 
+/// Returns heads of q, k or v of one sequence: [heads, L, D].
+at::Tensor packed_heads(const AtenViews& on, const AttentionShape& shape,
+                        ConstTypedPtr qkv_TX, std::size_t sequence,
+                        std::int64_t first_head, std::int64_t count) {
+  const std::int64_t d = shape.head_dim;
+  return on.view(
+    qkv_TX + aten_start(shape, sequence) * shape.columns() + first_head * d,
+    {count, aten_length(shape, sequence), d}, {{d, shape.columns(), 1}});
+}
+
+/// Returns keys or values of a sequence and what it continues: [G, K, D].
+at::Tensor packed_keys(const AtenViews& on, const AttentionShape& shape,
+                       ConstTypedPtr qkv_TX, std::size_t sequence,
+                       std::int64_t first_head) {
+  const at::Tensor own
+    = packed_heads(on, shape, qkv_TX, sequence, first_head, shape.kv_heads)
+        .to(at::kFloat);
+  const std::int64_t continued = aten_continued(shape, sequence);
+  if (continued < 0)
+    return own;
+  return at::cat(
+    {packed_heads(on, shape, qkv_TX, static_cast<std::size_t>(continued),
+                  first_head, shape.kv_heads)
+       .to(at::kFloat),
+     own},
+    1);
+}
+
+// The part of a continued sequence is added to its gradient, which is already
+// written because that sequence comes first.
+void add_packed_keys(const AtenViews& on, const AttentionShape& shape,
+                     TypedPtr d_qkv_TX, std::size_t sequence,
+                     std::int64_t first_head, const at::Tensor& d_keys_GKD) {
+  const std::int64_t length = aten_length(shape, sequence);
+  const std::int64_t past = d_keys_GKD.size(1) - length;
+  packed_heads(on, shape, d_qkv_TX, sequence, first_head, shape.kv_heads)
+    .copy_(d_keys_GKD.narrow(1, past, length));
+  if (past > 0)
+    packed_heads(on, shape, d_qkv_TX,
+                 static_cast<std::size_t>(aten_continued(shape, sequence)),
+                 first_head, shape.kv_heads)
+      .add_(d_keys_GKD.narrow(1, 0, past));
+}
+
 } // namespace
 
 at::Tensor aten_capped(const at::Tensor& scores, float cap) {
@@ -43,12 +87,14 @@ at::Tensor aten_shared(const at::Tensor& heads, std::int64_t kv_heads) {
   return heads.reshape({kv_heads, -1, heads.size(2)});
 }
 
+// Not exp(scores - lse), where all weights of a row would be off by the
+// rounding of a large log-sum-exp.
 AtenContext aten_attend(const at::Tensor& scores_ALK,
                         const at::Tensor& values_GKD) {
   const std::int64_t d = values_GKD.size(2);
   const at::Tensor lse = at::logsumexp(scores_ALK, {2}, /*keepdim=*/true);
   const at::Tensor context = at::bmm(
-    aten_shared(at::exp(scores_ALK - lse), values_GKD.size(0)), values_GKD);
+    aten_shared(at::softmax(scores_ALK, 2), values_GKD.size(0)), values_GKD);
   return {context.reshape({scores_ALK.size(0), scores_ALK.size(1), d}), lse};
 }
 
@@ -72,30 +118,6 @@ AtenAttendedGrads aten_attend_backward(const AttentionShape& shape,
     at::bmm(shared_ds, read.keys_GKD).reshape(read.queries_ALD.sizes()),
     at::bmm(shared_ds.transpose(1, 2), aten_shared(read.queries_ALD, g)),
     at::bmm(aten_shared(p, g).transpose(1, 2), aten_shared(d_context_ALD, g))};
-}
-
-at::Tensor AtenBackend::heads(const AttentionShape& shape, ConstTypedPtr qkv_TX,
-                              std::size_t sequence, std::int64_t first_head,
-                              std::int64_t count) const {
-  const std::int64_t d = shape.head_dim;
-  return view(
-    qkv_TX + aten_start(shape, sequence) * shape.columns() + first_head * d,
-    {count, aten_length(shape, sequence), d}, {{d, shape.columns(), 1}});
-}
-
-at::Tensor AtenBackend::keys_of(const AttentionShape& shape,
-                                ConstTypedPtr qkv_TX, std::size_t sequence,
-                                std::int64_t first_head) const {
-  const at::Tensor own
-    = heads(shape, qkv_TX, sequence, first_head, shape.kv_heads).to(at::kFloat);
-  const std::int64_t continued = aten_continued(shape, sequence);
-  if (continued < 0)
-    return own;
-  return at::cat({heads(shape, qkv_TX, static_cast<std::size_t>(continued),
-                        first_head, shape.kv_heads)
-                    .to(at::kFloat),
-                  own},
-                 1);
 }
 
 at::Tensor aten_hidden(const at::Tensor& positions_n, std::int64_t keys,
@@ -134,33 +156,17 @@ void AtenBackend::plain_attention(const AttentionShape& shape,
   for (const std::size_t s : aten_sequences(shape)) {
     const std::int64_t start = aten_start(shape, s);
     const std::int64_t length = aten_length(shape, s);
-    const at::Tensor scores
-      = aten_masked_scores(shape, heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
-                           keys_of(shape, qkv_TX, s, a));
+    const at::Tensor scores = aten_masked_scores(
+      shape, packed_heads(*this, shape, qkv_TX, s, 0, a).to(at::kFloat),
+      packed_keys(*this, shape, qkv_TX, s, a));
     const AtenContext found
-      = aten_attend(scores, keys_of(shape, qkv_TX, s, a + g));
+      = aten_attend(scores, packed_keys(*this, shape, qkv_TX, s, a + g));
     view(context_TX + start * a * d, {a, length, d}, {{d, a * d, 1}})
       .copy_(found.context_ALD);
     if (lse_AT != nullptr)
       view(lse_AT + start, {a, length}, {{tokens, 1}})
         .copy_(found.lse_AL1.squeeze(2));
   }
-}
-
-// The part of a continued sequence is added to its gradient, which is already
-// written because that sequence comes first.
-void AtenBackend::add_keys(const AttentionShape& shape, TypedPtr d_qkv_TX,
-                           std::size_t sequence, std::int64_t first_head,
-                           const at::Tensor& d_keys_GKD) const {
-  const std::int64_t length = aten_length(shape, sequence);
-  const std::int64_t past = d_keys_GKD.size(1) - length;
-  heads(shape, d_qkv_TX, sequence, first_head, shape.kv_heads)
-    .copy_(d_keys_GKD.narrow(1, past, length));
-  if (past > 0)
-    heads(shape, d_qkv_TX,
-          static_cast<std::size_t>(aten_continued(shape, sequence)), first_head,
-          shape.kv_heads)
-      .add_(d_keys_GKD.narrow(1, 0, past));
 }
 
 void AtenBackend::plain_attention_backward(
@@ -176,10 +182,11 @@ void AtenBackend::plain_attention_backward(
     const auto output = [&](ConstTypedPtr x_TX) {
       return wide(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
     };
-    AtenAttended read{heads(shape, qkv_TX, s, 0, a).to(at::kFloat),
-                      keys_of(shape, qkv_TX, s, a),
-                      keys_of(shape, qkv_TX, s, a + g),
-                      {}};
+    AtenAttended read{
+      packed_heads(*this, shape, qkv_TX, s, 0, a).to(at::kFloat),
+      packed_keys(*this, shape, qkv_TX, s, a),
+      packed_keys(*this, shape, qkv_TX, s, a + g),
+      {}};
     read.scores_ALK
       = aten_masked_scores(shape, read.queries_ALD, read.keys_GKD);
     const AtenAttendedGrads grads = aten_attend_backward(
@@ -187,9 +194,9 @@ void AtenBackend::plain_attention_backward(
       {output(context_TX),
        view(lse_AT + start, {a, length, 1}, {{tokens, 1, 1}})},
       output(d_context_TX));
-    heads(shape, d_qkv_TX, s, 0, a).copy_(grads.queries_ALD);
-    add_keys(shape, d_qkv_TX, s, a, grads.keys_GKD);
-    add_keys(shape, d_qkv_TX, s, a + g, grads.values_GKD);
+    packed_heads(*this, shape, d_qkv_TX, s, 0, a).copy_(grads.queries_ALD);
+    add_packed_keys(*this, shape, d_qkv_TX, s, a, grads.keys_GKD);
+    add_packed_keys(*this, shape, d_qkv_TX, s, a + g, grads.values_GKD);
   }
 }
 

@@ -85,13 +85,12 @@ void AtenBackend::scale(TypedPtr x, std::int64_t count, float factor) {
     stored.copy_(scaled);
 }
 
-at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
-                               const RopeTable& table,
-                               const at::Tensor& positions_T,
-                               bool backwards) const {
+at::Tensor aten_turned(const AtenViews& on, const at::Tensor& heads_TND,
+                       const RopeTable& table, const at::Tensor& positions_T,
+                       bool backwards) {
   const std::int64_t half = table.num_frequencies();
   const auto rows = [&](const float* values) {
-    return view(values, {table.positions(), half})
+    return on.view(values, {table.positions(), half})
       .index_select(0, positions_T)
       .unsqueeze(1);
   };
@@ -117,7 +116,7 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
   if (options_.own_kernels)
     return gpu::with_stored(x.type(), [&](auto as) {
       using Kernel = gpu::Rotate<typename decltype(as)::type>;
-      const at::Tensor positions = tables_.of(positions_T, device_);
+      const at::Tensor positions = cached(positions_T);
       gpu::run_kernel(
         device_,
         Kernel{shape, gpu::Rotation::of(table),
@@ -128,8 +127,8 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
     });
   at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
                           {{shape.stride, shape.head_dim, 1}});
-  heads.copy_(turned(heads.to(at::kFloat), table,
-                     tables_.of(positions_T, device_), backwards));
+  heads.copy_(aten_turned(*this, heads.to(at::kFloat), table,
+                          cached(positions_T), backwards));
 }
 
 namespace {

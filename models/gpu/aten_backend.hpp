@@ -6,19 +6,17 @@
 // stream of the calling thread, so that threads share one order.
 #pragma once
 
-#include "models/gpu/aten_pieces.hpp"
+#include "models/gpu/aten_views.hpp"
+#include "models/kernels/backend.hpp"
 
 #include <ATen/core/Tensor.h>
 
 namespace troupe::models {
 
-struct AtenHeads; // aten_parts.hpp
-struct AtenRows;
-
-class AtenBackend final : public AtenPieces {
+class AtenBackend final : public Backend, private AtenViews {
 public:
   explicit AtenBackend(at::Device device, const AtenOptions& options = {})
-    : AtenPieces(device, options) {}
+    : AtenViews(device, options) {}
 
   const net::BlockMemory* memory() const override {
     return options_.memory;
@@ -29,9 +27,12 @@ public:
   DType storage(DType operands) const override {
     return operands == DType::bf16 ? options_.bf16_storage : DType::f32;
   }
-  std::int64_t page_tokens() const override {
-    return options_.page_tokens;
+  /// Also on the CPU, so that it gets the calls of a GPU in their order.
+  bool is_asynchronous() const override {
+    return true;
   }
+  std::unique_ptr<PendingRead> read_later(const float* from,
+                                          std::int64_t count) override;
   std::unique_ptr<GraphRecorder> recorder() override;
 
   void fill(TypedPtr x, std::int64_t count, float value) override;
@@ -49,6 +50,11 @@ public:
                 float* dots_R) override;
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
                   TypedPtr x) override;
+  void add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
+                       std::int64_t width, std::int64_t stride, float* sum_N,
+                       Workspace& workspace) override;
+  void embed(const Embedding& from, std::span<const DecodeToken> tokens,
+             TypedPtr to) override;
 
   void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
             const ConstTypedMatrix& b, const TypedMatrix& c,
@@ -58,6 +64,13 @@ public:
           std::unique_ptr<PreparedWeight> old) override;
   void product(std::int64_t rows, ConstTypedPtr x, const PreparedWeight& weight,
                const TypedMatrix& y, const GemmOptions& options) override;
+  void grouped_product(const GroupedShape& shape, const ConstTypedMatrix& x,
+                       GroupedWeights weights, const TypedMatrix& y) override;
+  void grouped_grad_x(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      GroupedWeights weights, const TypedMatrix& dx) override;
+  void grouped_grad_w(const GroupedShape& shape, const ConstTypedMatrix& dy,
+                      const ConstTypedMatrix& x, GroupedGrads grads) override;
+  std::int64_t grouped_rows_at_once() const override;
 
   void norm(const NormShape& shape, ConstTypedPtr x_TH,
             const NormWeights& weights, TypedPtr y_TH, float* rstd_T) override;
@@ -65,9 +78,6 @@ public:
                      ConstTypedPtr x_TH, const NormWeights& weights,
                      const float* rstd_T, TypedPtr dx_TH,
                      const NormGrads& grads, Workspace& workspace) override;
-  void add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
-                       std::int64_t width, std::int64_t stride, float* sum_N,
-                       Workspace& workspace) override;
   void qk_norm(const QkNormShape& shape, const float* weight_D, TypedPtr x,
                TypedPtr raw_TX) override;
   void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
@@ -75,6 +85,7 @@ public:
                         Workspace& workspace) override;
   void head_sums(const QkNormShape& shape, const TypedRowPair& rows,
                  const float* weight, float* sums_T) override;
+
   void rope(const RopeShape& shape, const RopeTable& table,
             std::span<const std::int32_t> positions_T, TypedPtr x,
             bool backwards) override;
@@ -84,14 +95,45 @@ public:
                           ConstTypedPtr context_TX, const float* lse_AT,
                           ConstTypedPtr d_context_TX,
                           TypedPtr d_qkv_TX) override;
-  void embed(const Embedding& from, std::span<const DecodeToken> tokens,
-             TypedPtr to) override;
+  void piece_attention(const PieceShape& shape, const PieceRows& rows,
+                       TypedPtr context_TX, float* lse_AT) override;
+  void piece_attention_backward(const PieceShape& shape, const PieceRows& rows,
+                                const PieceContext& found,
+                                ConstTypedPtr d_context_TX,
+                                const PieceGrads& to) override;
   void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
                         KvCache& cache, TypedPtr qkv_RX,
                         TypedPtr context_RX) override;
+  std::int64_t page_tokens() const override {
+    return options_.page_tokens;
+  }
+
   void mlp_unit(const MlpShape& shape, ConstTypedPtr in, TypedPtr act) override;
   void mlp_unit_backward(const MlpShape& shape, TypedPtr in,
                          TypedPtr d_act) override;
+  std::optional<ChosenExperts>
+  choose_experts(const ExpertChoice& shape, const float* logits_TE,
+                 const float* correction_E) override;
+  bool choice_backward(const ExpertChoice& shape, const RoutedChoice& routed,
+                       const float* d_weight_S, float* d_logits_TE) override;
+
+  bool dispatches(const ExpertChoice& choice,
+                  const RoutedExperts& experts) const override;
+  void dispatch(const float* logits_TE, const float* correction_E,
+                const DeviceRouting& to) override;
+  void experts_forward(const RoutedExperts& experts,
+                       const DeviceRouting& routing, ConstTypedPtr x_TH,
+                       TypedPtr gate_up_SX, TypedPtr out_TH) override;
+  void experts_backward(const RoutedExperts& experts,
+                        const DeviceRouting& routing, ConstTypedPtr x_TH,
+                        TypedPtr gate_up_SX, ConstTypedPtr dy_TH,
+                        const RoutedGrads& grads, float* d_weight_S,
+                        TypedPtr dx_TH) override;
+  void dispatch_backward(const DeviceRouting& routing, const float* d_weight_S,
+                         float* d_logits_TE) override;
+  void add_load_excess(const DeviceRouting& routing,
+                       std::span<const std::int64_t> copies_T,
+                       float* out_E) override;
 
   std::int64_t logits_at_once() const override;
   void cap_logits(float* x, std::int64_t count, float cap) override;
@@ -128,50 +170,14 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
-  void logit_gradient_piece(const LogitRows& shape,
-                            const RowGradients& gradients, float* logits_RV);
-  /// Returns the reciprocal root mean square of heads, [T, N, 1].
-  at::Tensor heads_rstd(const QkNormShape& shape,
-                        const at::Tensor& heads_TND) const;
-  at::Tensor turned(const at::Tensor& heads_TND, const RopeTable& table,
-                    const at::Tensor& positions_T, bool backwards) const;
-  /// Returns heads of q, k or v of one sequence: [heads, L, D].
-  at::Tensor heads(const AttentionShape& shape, ConstTypedPtr qkv_TX,
-                   std::size_t sequence, std::int64_t first_head,
-                   std::int64_t count) const;
-  /// Returns keys or values of a sequence and what it continues: [G, K, D].
-  at::Tensor keys_of(const AttentionShape& shape, ConstTypedPtr qkv_TX,
-                     std::size_t sequence, std::int64_t first_head) const;
-  void add_keys(const AttentionShape& shape, TypedPtr d_qkv_TX,
-                std::size_t sequence, std::int64_t first_head,
-                const at::Tensor& d_keys_GKD) const;
+  /// Attends with one sequence after the other, where no fused kernel takes
+  /// them.
   void plain_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
                        TypedPtr context_TX, float* lse_AT) const;
   void plain_attention_backward(const AttentionShape& shape,
                                 ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
                                 const float* lse_AT, ConstTypedPtr d_context_TX,
                                 TypedPtr d_qkv_TX) const;
-  void flash_attention(const AttentionShape& shape, ConstTypedPtr qkv_TX,
-                       TypedPtr context_TX, float* lse_AT) const;
-  void flash_attention_backward(const AttentionShape& shape,
-                                ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
-                                const float* lse_AT, ConstTypedPtr d_context_TX,
-                                TypedPtr d_qkv_TX) const;
-  FlashCall flash_call(const AttentionShape& shape,
-                       const FlashSequences& sequences,
-                       ConstTypedPtr qkv_TX) const;
-  /// Returns slots and positions of a pass.
-  AtenRows rows_of(const DecodeTokens& tokens) const;
-  void attend_prompts(const DecodeAttention& what, const DecodeTokens& tokens,
-                      const AtenHeads& heads, KvCache& cache,
-                      TypedPtr context_RX) const;
-  /// Computes attention for rows that are alone of their sequences.
-  void attend_singles(const DecodeAttention& what,
-                      std::span<const DecodeGroup> groups, const AtenRows& rows,
-                      KvCache& cache, const at::Tensor& context_RX) const;
-  void attend_group(const DecodeAttention& what, const DecodeGroup& group,
-                    const AtenRows& rows, KvCache& cache,
-                    const at::Tensor& context_RX) const;
 };
 
 } // namespace troupe::models

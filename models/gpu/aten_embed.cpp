@@ -40,16 +40,12 @@ void own_embed(at::Device device, const Embedding& from,
 }
 
 /// Returns the ids of tokens that may be in the draw before.
-at::Tensor known_ids(const at::Tensor& ids_R,
+at::Tensor known_ids(const AtenViews& on, const at::Tensor& ids_R,
                      std::span<const DrawnToken> drawn_N) {
   constexpr std::int64_t numbers = sizeof(DrawnToken) / sizeof(std::int32_t);
   const auto count = static_cast<std::int64_t>(drawn_N.size());
   const at::Tensor drawn
-    = at::for_blob(const_cast<std::int32_t*>(&drawn_N.data()->id), {count})
-        .strides({{numbers}})
-        .options(at::TensorOptions(at::kInt).device(ids_R.device()))
-        .target_device(ids_R.device())
-        .make_tensor();
+    = on.view_of_ints(&drawn_N.data()->id, {count}, {{numbers}});
   const at::Tensor rows = (-1 - ids_R).clamp(0, count - 1);
   return at::where(ids_R < 0, drawn.index_select(0, rows).to(at::kLong), ids_R);
 }
@@ -64,9 +60,10 @@ void AtenBackend::embed(const Embedding& from,
   if (options_.own_kernels && alike)
     return own_embed(device_, from, tokens, to);
   const auto count = static_cast<std::int64_t>(tokens.size());
-  const AtenRows rows = rows_of({tokens, {}});
+  const AtenRows rows = aten_rows(*this, tokens);
   const at::Tensor ids
-    = (from.drawn_N.empty() ? rows.ids_R : known_ids(rows.ids_R, from.drawn_N))
+    = (from.drawn_N.empty() ? rows.ids_R
+                            : known_ids(*this, rows.ids_R, from.drawn_N))
       - from.first_token;
   const at::Tensor elsewhere
     = (ids < 0).logical_or(ids >= from.tokens.count).unsqueeze(1);

@@ -1,7 +1,6 @@
-// The choice of experts of aten_experts.hpp and its gradient, by kernels of our
+// The choice of experts of aten_backend.hpp and its gradient, by kernels of our
 // own: for the host, which then waits, or to stay on the device.
-#include "models/gpu/aten_experts.hpp"
-
+#include "models/gpu/aten_backend.hpp"
 #include "models/gpu/kernels/choose_experts.hpp"
 #include "models/gpu/kernels/join_experts.hpp"
 #include "models/gpu/kernels/load_excess.hpp"
@@ -36,13 +35,12 @@ const float* take_words(const float* from, std::int64_t count,
   return from + count;
 }
 
-} // namespace
-
-void AtenExperts::choose(const ExpertChoice& shape, const float* logits_TE,
-                         const float* correction_E, std::int32_t* experts_TK,
-                         float* weight_TK, float* scores_TE) const {
+/// Runs the kernel that chooses experts.
+void choose(at::Device device, const ExpertChoice& shape,
+            const float* logits_TE, const float* correction_E,
+            std::int32_t* experts_TK, float* weight_TK, float* scores_TE) {
   gpu::run_kernel(
-    device_,
+    device,
     gpu::ChooseExperts{logits_TE, correction_E, gpu::choice_rule(shape.rule),
                        shape.experts, shape.chosen, experts_TK, weight_TK,
                        scores_TE},
@@ -52,9 +50,11 @@ void AtenExperts::choose(const ExpertChoice& shape, const float* logits_TE,
        * word_bytes});
 }
 
+} // namespace
+
 // The three results are one block of memory, so that the host reads once.
 std::optional<ChosenExperts>
-AtenExperts::choose_experts(const ExpertChoice& shape, const float* logits_TE,
+AtenBackend::choose_experts(const ExpertChoice& shape, const float* logits_TE,
                             const float* correction_E) {
   if (!options_.own_kernels || !chooses(shape))
     return std::nullopt;
@@ -63,8 +63,9 @@ AtenExperts::choose_experts(const ExpertChoice& shape, const float* logits_TE,
   const at::Tensor found
     = at::empty({2 * slots + scores}, at::dtype(at::kFloat).device(device_));
   auto* words = found.mutable_data_ptr<float>();
-  choose(shape, logits_TE, correction_E, reinterpret_cast<std::int32_t*>(words),
-         words + slots, scores > 0 ? words + 2 * slots : nullptr);
+  choose(device_, shape, logits_TE, correction_E,
+         reinterpret_cast<std::int32_t*>(words), words + slots,
+         scores > 0 ? words + 2 * slots : nullptr);
   const at::Tensor of_host = found.to(at::kCPU);
   ChosenExperts chosen;
   const float* next = of_host.const_data_ptr<float>();
@@ -74,17 +75,16 @@ AtenExperts::choose_experts(const ExpertChoice& shape, const float* logits_TE,
   return chosen;
 }
 
-bool AtenExperts::choice_backward(const ExpertChoice& shape,
+bool AtenBackend::choice_backward(const ExpertChoice& shape,
                                   const RoutedChoice& routed,
                                   const float* d_weight_S, float* d_logits_TE) {
   if (!options_.own_kernels || !chooses(shape))
     return false;
-  const at::Tensor experts = tables_.of(routed.experts_TK, device_);
-  const at::Tensor slots = tables_.of(routed.slot_TK, device_);
-  const at::Tensor weights = tables_.of(routed.weight_S, device_);
-  const at::Tensor scores = routed.scores_TE.empty()
-                              ? at::Tensor{}
-                              : tables_.of(routed.scores_TE, device_);
+  const at::Tensor experts = cached(routed.experts_TK);
+  const at::Tensor slots = cached(routed.slot_TK);
+  const at::Tensor weights = cached(routed.weight_S);
+  const at::Tensor scores
+    = routed.scores_TE.empty() ? at::Tensor{} : cached(routed.scores_TE);
   gpu::run_kernel(
     device_,
     gpu::RouteBackward{
@@ -98,10 +98,10 @@ bool AtenExperts::choice_backward(const ExpertChoice& shape,
   return true;
 }
 
-void AtenExperts::dispatch(const float* logits_TE, const float* correction_E,
+void AtenBackend::dispatch(const float* logits_TE, const float* correction_E,
                            const DeviceRouting& to) {
   const ExpertChoice& shape = to.choice;
-  choose(shape, logits_TE, correction_E, to.experts_TK, to.weight_TK,
+  choose(device_, shape, logits_TE, correction_E, to.experts_TK, to.weight_TK,
          to.scores_TE);
   gpu::run_kernel(
     device_,
@@ -113,7 +113,7 @@ void AtenExperts::dispatch(const float* logits_TE, const float* correction_E,
      (6 * shape.slots() + to.pieces() * shape.experts) * word_bytes});
 }
 
-void AtenExperts::dispatch_backward(const DeviceRouting& routing,
+void AtenBackend::dispatch_backward(const DeviceRouting& routing,
                                     const float* d_weight_S,
                                     float* d_logits_TE) {
   const ExpertChoice& shape = routing.choice;
@@ -128,11 +128,11 @@ void AtenExperts::dispatch_backward(const DeviceRouting& routing,
      (5 * shape.slots() + 2 * shape.tokens * shape.experts) * word_bytes});
 }
 
-void AtenExperts::add_load_excess(const DeviceRouting& routing,
+void AtenBackend::add_load_excess(const DeviceRouting& routing,
                                   std::span<const std::int64_t> copies_T,
                                   float* out_E) {
   const ExpertChoice& shape = routing.choice;
-  const at::Tensor copies = tables_.of(copies_T, device_);
+  const at::Tensor copies = cached(copies_T);
   gpu::run_kernel(
     device_,
     gpu::LoadExcess{routing.experts_TK, copies.const_data_ptr<std::int64_t>(),

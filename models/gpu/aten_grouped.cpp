@@ -1,9 +1,9 @@
-// Products of many weights at once of aten_experts.hpp: ATen's grouped product,
+// Products of many weights at once of aten_backend.hpp: ATen's grouped product,
 // which reads where groups end on the device. It takes and gives bf16, so that
 // gradients of weights are rounded once before they are added in fp32. Where it
 // does not take the operands, and on GPUs for which ATen has a loop only that
 // waits for the device, there is our own loop.
-#include "models/gpu/aten_experts.hpp"
+#include "models/gpu/aten_backend.hpp"
 #include "models/gpu/grouped_weights.hpp"
 #include "models/kernels/typed_tensor.hpp"
 
@@ -98,12 +98,12 @@ bool is_aligned_bf16(ConstTypedPtr data) {
          && reinterpret_cast<std::uintptr_t>(data.data()) % 16 == 0;
 }
 
-std::int64_t AtenExperts::grouped_rows_at_once() const {
+std::int64_t AtenBackend::grouped_rows_at_once() const {
   return options_.grouped_products ? defaults::grouped_rows_at_once_on_gpu
                                    : defaults::grouped_rows_at_once;
 }
 
-void AtenExperts::grouped_product(const GroupedShape& shape,
+void AtenBackend::grouped_product(const GroupedShape& shape,
                                   const ConstTypedMatrix& x,
                                   GroupedWeights weights,
                                   const TypedMatrix& y) {
@@ -121,11 +121,11 @@ void AtenExperts::grouped_product(const GroupedShape& shape,
       .copy_(at::_grouped_mm(view(x.data + piece.begin * x.row_stride,
                                   {piece.rows, shape.in}, {{x.row_stride, 1}}),
                              own.transpose(1, 2),
-                             tables_.of(ends_of(shape, piece), device_)));
+                             cached(ends_of(shape, piece))));
   }
 }
 
-void AtenExperts::grouped_grad_x(const GroupedShape& shape,
+void AtenBackend::grouped_grad_x(const GroupedShape& shape,
                                  const ConstTypedMatrix& dy,
                                  GroupedWeights weights,
                                  const TypedMatrix& dx) {
@@ -143,11 +143,11 @@ void AtenExperts::grouped_grad_x(const GroupedShape& shape,
       .copy_(
         at::_grouped_mm(view(dy.data + piece.begin * dy.row_stride,
                              {piece.rows, shape.out}, {{dy.row_stride, 1}}),
-                        own, tables_.of(ends_of(shape, piece), device_)));
+                        own, cached(ends_of(shape, piece))));
   }
 }
 
-void AtenExperts::grouped_grad_w(const GroupedShape& shape,
+void AtenBackend::grouped_grad_w(const GroupedShape& shape,
                                  const ConstTypedMatrix& dy,
                                  const ConstTypedMatrix& x,
                                  GroupedGrads grads) {
@@ -163,7 +163,7 @@ void AtenExperts::grouped_grad_w(const GroupedShape& shape,
       .add_(at::_grouped_mm(d_y.t(),
                             view(x.data + piece.begin * x.row_stride,
                                  {piece.rows, shape.in}, {{x.row_stride, 1}}),
-                            tables_.of(ends_of(shape, piece), device_)));
+                            cached(ends_of(shape, piece))));
   }
 }
 

@@ -23,6 +23,32 @@ std::int64_t logit_bytes(const LogitRows& shape) {
   return shape.rows * shape.vocab * static_cast<std::int64_t>(sizeof(float));
 }
 
+void logit_gradient_piece(const AtenViews& on, const LogitRows& shape,
+                          const RowGradients& gradients, float* logits_RV) {
+  at::Tensor logits = on.view(logits_RV, {shape.rows, shape.vocab});
+  const at::Tensor targets = on.indices(shape.targets_R).unsqueeze(1);
+  const auto column = [&](const float* values_R) {
+    return on.view(values_R, {shape.rows, 1});
+  };
+  const at::Tensor logp
+    = logits * shape.inverse_temperature - column(gradients.lse_R);
+  const at::Tensor slope = 1 - (logits * shape.inverse_cap).square();
+  at::Tensor d = at::zeros_like(logits);
+  if (gradients.d_entropy_R != nullptr)
+    d.add_(column(gradients.d_entropy_R)
+           * (logp + column(gradients.entropy_R)));
+  if (gradients.d_logprobs_R != nullptr)
+    d.add_(column(gradients.d_logprobs_R));
+  d.mul_(at::exp(logp)).neg_();
+  if (gradients.d_logprobs_R != nullptr) {
+    const at::Tensor here
+      = (targets >= 0).logical_and(targets < shape.vocab).to(at::kFloat);
+    d.scatter_add_(1, targets.clamp(0, shape.vocab - 1),
+                   column(gradients.d_logprobs_R) * here);
+  }
+  logits.copy_(d * slope * shape.inverse_temperature);
+}
+
 } // namespace
 
 std::int64_t AtenBackend::logits_at_once() const {
@@ -134,39 +160,12 @@ void AtenBackend::logit_gradient(const LogitRows& shape,
     const auto from = [&](const float* values_R) {
       return values_R == nullptr ? nullptr : values_R + first;
     };
-    logit_gradient_piece(piece,
+    logit_gradient_piece(*this, piece,
                          {from(gradients.d_logprobs_R),
                           from(gradients.d_entropy_R),
                           from(gradients.entropy_R), from(gradients.lse_R)},
                          logits_RV + first * shape.vocab);
   }
-}
-
-void AtenBackend::logit_gradient_piece(const LogitRows& shape,
-                                       const RowGradients& gradients,
-                                       float* logits_RV) {
-  at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});
-  const at::Tensor targets = indices(shape.targets_R).unsqueeze(1);
-  const auto column = [&](const float* values_R) {
-    return view(values_R, {shape.rows, 1});
-  };
-  const at::Tensor logp
-    = logits * shape.inverse_temperature - column(gradients.lse_R);
-  const at::Tensor slope = 1 - (logits * shape.inverse_cap).square();
-  at::Tensor d = at::zeros_like(logits);
-  if (gradients.d_entropy_R != nullptr)
-    d.add_(column(gradients.d_entropy_R)
-           * (logp + column(gradients.entropy_R)));
-  if (gradients.d_logprobs_R != nullptr)
-    d.add_(column(gradients.d_logprobs_R));
-  d.mul_(at::exp(logp)).neg_();
-  if (gradients.d_logprobs_R != nullptr) {
-    const at::Tensor here
-      = (targets >= 0).logical_and(targets < shape.vocab).to(at::kFloat);
-    d.scatter_add_(1, targets.clamp(0, shape.vocab - 1),
-                   column(gradients.d_logprobs_R) * here);
-  }
-  logits.copy_(d * slope * shape.inverse_temperature);
 }
 
 void AtenBackend::picked_logits(const PickedIds& picked, const float* logits_RV,
@@ -219,10 +218,7 @@ void AtenBackend::largest_logits(const LargestLogits& shape,
   at::Tensor to = view(values_RK, {shape.rows, shape.per_row});
   to.fill_(-std::numeric_limits<double>::infinity());
   to.narrow(1, 0, found).copy_(values.narrow(1, 0, found));
-  at::Tensor to_ids = at::for_blob(ids_RK, {shape.rows, shape.per_row})
-                        .options(to.options().dtype(at::kInt))
-                        .target_device(device_)
-                        .make_tensor();
+  at::Tensor to_ids = view_of_ints(ids_RK, {shape.rows, shape.per_row});
   to_ids.fill_(-1);
   to_ids.narrow(1, 0, found).copy_(ids.narrow(1, 0, found) + shape.first_token);
 }

@@ -128,16 +128,17 @@ void AtenBackend::add_column_sums(ConstTypedPtr x_TN, std::int64_t rows,
             .sum(at::IntArrayRef({0}), /*keepdim=*/false, at::kFloat));
 }
 
-at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
-                                   const at::Tensor& heads_TND) const {
+namespace {
+
+/// Returns the reciprocal root mean square of heads, [T, N, 1].
+at::Tensor heads_rstd(const AtenViews& on, const QkNormShape& shape,
+                      const at::Tensor& heads_TND) {
   const at::Tensor mean = shape.sums.squares_T != nullptr
-                            ? view(shape.sums.squares_T, {shape.rows, 1, 1})
+                            ? on.view(shape.sums.squares_T, {shape.rows, 1, 1})
                                 / static_cast<double>(shape.sums.count)
                             : heads_TND.square().mean(2, /*keepdim=*/true);
   return (mean + shape.eps).rsqrt();
 }
-
-namespace {
 
 gpu::HeadRows aten_heads(const QkNormShape& shape) {
   return {shape.rows, shape.stride, shape.heads, shape.head_dim};
@@ -201,7 +202,7 @@ void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
   if (raw_TX)
     view(raw_TX, {shape.rows, shape.heads, d}).copy_(stored);
   const at::Tensor heads = stored.to(at::kFloat);
-  heads.mul_(heads_rstd(shape, heads))
+  heads.mul_(heads_rstd(*this, shape, heads))
     .mul_(aten_weight(view(weight_D, {d}), shape.kind));
   if (x.type() != DType::f32)
     stored.copy_(heads);
@@ -220,7 +221,7 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
   const at::Tensor stored
     = view(dx, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
   const at::Tensor dy = stored.to(at::kFloat);
-  const at::Tensor rstd = heads_rstd(shape, raw);
+  const at::Tensor rstd = heads_rstd(*this, shape, raw);
   const at::Tensor normed = raw * rstd;
   view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
   const at::Tensor g = dy * aten_weight(view(weight_D, {d}), shape.kind);

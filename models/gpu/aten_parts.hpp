@@ -3,7 +3,9 @@
 #pragma once
 
 #include "config/model/model_shape.hpp"
+#include "models/gpu/aten_views.hpp"
 #include "models/kernels/attention.hpp"
+#include "models/kernels/decode_attention.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -29,6 +31,13 @@ struct AtenRows {
   at::Tensor positions_R;
   at::Tensor queries_RAD;
 };
+
+AtenRows aten_rows(const AtenViews& on, std::span<const DecodeToken> tokens);
+
+/// Returns heads rotated to positions of their rows.
+at::Tensor aten_turned(const AtenViews& on, const at::Tensor& heads_TND,
+                       const RopeTable& table, const at::Tensor& positions_T,
+                       bool backwards);
 
 /// Heads of a decoding pass, normed and rotated.
 struct AtenHeads {

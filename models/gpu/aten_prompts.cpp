@@ -28,31 +28,30 @@ bool fuses_prompts(const AtenOptions& options, const DecodeAttention& what,
          && flash_takes_heads(what.head_dim, what.cap);
 }
 
-void attend_prompts_fused(const AtenOptions& options, DeviceTables& tables,
-                          const DecodeAttention& what,
+void attend_prompts_fused(const AtenViews& on, const DecodeAttention& what,
                           std::span<const DecodeGroup> groups,
                           const AtenHeads& heads, KvCache& cache,
                           const at::Tensor& context_RAD) {
-  const at::Device device = context_RAD.device();
+  const AtenOptions& options = on.options();
   const at::ScalarType type = options.flash->operands();
   for (const PromptCall& call :
        prompt_calls(groups, cache.pages(), most_copied(options, what, cache))) {
     const auto count = static_cast<std::int64_t>(call.rows.size());
     const at::Tensor rows
-      = call.is_range() ? at::Tensor{} : tables.of(call.rows, device);
+      = call.is_range() ? at::Tensor{} : on.cached(call.rows);
     const auto of_rows = [&](const at::Tensor& x) {
       return rows.defined() ? x.index_select(0, rows)
                             : x.narrow(0, call.rows.front(), count);
     };
-    const AtenKeys seen = call.copies_keys()
-                            ? AtenPages(device, what, cache)
-                                .copy(tables.of(call.cached.pages, device),
-                                      tables.of(call.cached.tokens, device))
-                            : AtenKeys{of_rows(heads.keys_RGD).to(type),
-                                       of_rows(heads.values_RGD).to(type)};
+    const AtenKeys seen
+      = call.copies_keys()
+          ? AtenPages(on.device(), what, cache)
+              .copy(on.cached(call.cached.pages), on.cached(call.cached.tokens))
+          : AtenKeys{of_rows(heads.keys_RGD).to(type),
+                     of_rows(heads.values_RGD).to(type)};
     const FlashContext found = options.flash->forward(
       {of_rows(heads.queries_RAD).to(type), seen.keys_KGD, seen.values_KGD,
-       tables.of(call.query_starts, device), tables.of(call.key_starts, device),
+       on.cached(call.query_starts), on.cached(call.key_starts),
        call.most_queries, call.most_keys, what.scale,
        what.window > 0 ? what.window - 1 : -1});
     at::Tensor context = context_RAD;

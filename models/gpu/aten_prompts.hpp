@@ -5,9 +5,8 @@
 // R tokens of a pass, A heads, G key-value heads, D head dim.
 #pragma once
 
-#include "models/gpu/aten_options.hpp"
 #include "models/gpu/aten_parts.hpp"
-#include "models/gpu/device_tables.hpp"
+#include "models/gpu/aten_views.hpp"
 #include "models/kernels/decode_attention.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -21,8 +20,7 @@ bool fuses_prompts(const AtenOptions& options, const DecodeAttention& what,
 
 /// Computes the context of all groups of several tokens, whose keys and values
 /// are cached. Tables are those of the pass, so all its layers use the same.
-void attend_prompts_fused(const AtenOptions& options, DeviceTables& tables,
-                          const DecodeAttention& what,
+void attend_prompts_fused(const AtenViews& on, const DecodeAttention& what,
                           std::span<const DecodeGroup> groups,
                           const AtenHeads& heads, KvCache& cache,
                           const at::Tensor& context_RAD);

@@ -1,6 +1,6 @@
-// Reads of aten_views.hpp that the host waits for later: copies to page-locked
-// memory in the order of the stream, each with an event after it.
-#include "models/gpu/aten_views.hpp"
+// Reads of aten_backend.hpp that the host waits for later: copies to
+// page-locked memory in the order of the stream, each with an event after it.
+#include "models/gpu/aten_backend.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
@@ -40,8 +40,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<PendingRead> AtenViews::read_later(const float* from,
-                                                   std::int64_t count) {
+std::unique_ptr<PendingRead> AtenBackend::read_later(const float* from,
+                                                     std::int64_t count) {
   if (device_.is_cpu()) // its kernels have run
     return std::make_unique<ArrivedNumbers>(
       std::as_bytes(std::span(from, static_cast<std::size_t>(count))));

@@ -81,10 +81,10 @@ void AtenBackend::gather_rows(const RowList& list, ConstTypedPtr from,
   at::Tensor rows = view(to, {count, list.width});
   if (named.all() && from.type() == to.type()) {
     at::index_select_out(rows, view(from, {named.end, list.width}), 0,
-                         tables_.of(named.rows, device_));
+                         cached(named.rows));
   } else if (named.all()) {
-    rows.copy_(view(from, {named.end, list.width})
-                 .index_select(0, tables_.of(named.rows, device_)));
+    rows.copy_(
+      view(from, {named.end, list.width}).index_select(0, cached(named.rows)));
   } else {
     rows.zero_();
     add_rows({list.rows, list.width}, from, to);
@@ -113,9 +113,9 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
     using Kernel = gpu::ScatterRows<typename decltype(in)::type,
                                     typename decltype(out)::type>;
     const AddedRows added(named);
-    const at::Tensor lists = tables_.of(added.tables, device_);
+    const at::Tensor lists = cached(added.tables);
     const at::Tensor weights
-      = list.weights.empty() ? at::Tensor{} : tables_.of(list.weights, device_);
+      = list.weights.empty() ? at::Tensor{} : cached(list.weights);
     gpu::run_kernel(
       device_,
       Kernel{in.at(from), out.at(to), lists.const_data_ptr<std::int64_t>(),
@@ -130,13 +130,12 @@ void AtenBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
   const FixedOrder order; // for repeated rows
   at::Tensor added = view(from, {count, list.width});
   if (!list.weights.empty())
-    added = added * tables_.of(list.weights, device_).unsqueeze(1);
+    added = added * cached(list.weights).unsqueeze(1);
   if (!named.all())
     added = added.index_select(0, indices(named.places));
   const at::Tensor stored = view(to, {named.end, list.width});
   at::Tensor sums = stored.to(at::kFloat); // repeated rows are rounded once
-  sums.index_add_(0, tables_.of(named.rows, device_), added.to(at::kFloat),
-                  list.factor);
+  sums.index_add_(0, cached(named.rows), added.to(at::kFloat), list.factor);
   if (to.type() != DType::f32)
     stored.copy_(sums);
 }
@@ -153,7 +152,7 @@ void AtenBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
 void AtenBackend::scale_rows(std::span<const float> weights_R,
                              std::int64_t width, TypedPtr x) {
   view(x, {static_cast<std::int64_t>(weights_R.size()), width})
-    .mul_(tables_.of(weights_R, device_).unsqueeze(1));
+    .mul_(cached(weights_R).unsqueeze(1));
 }
 
 } // namespace troupe::models

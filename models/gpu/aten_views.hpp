@@ -1,33 +1,31 @@
-// Numbers of a device as ATen's tensors, for all kernels of aten_backend.hpp:
-// views of the memory that pointers name, and numbers of the host.
+// A libtorch device as all kernels of aten_backend.hpp use it: its equipment,
+// and numbers as ATen's tensors, which are views of the memory that pointers
+// name, or copies of the host's.
 #pragma once
 
 #include "models/gpu/aten_options.hpp"
 #include "models/gpu/device_tables.hpp"
-#include "models/kernels/backend.hpp"
+#include "models/kernels/typed_ptr.hpp"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 namespace troupe::models {
 
-class AtenViews : public Backend {
+class AtenViews {
 public:
-  /// Also on the CPU, so that it gets the calls of a GPU in their order.
-  bool is_asynchronous() const override {
-    return true;
-  }
-  std::unique_ptr<PendingRead> read_later(const float* from,
-                                          std::int64_t count) override;
-
-protected:
   AtenViews(at::Device device, const AtenOptions& options)
     : device_(device),
       options_(options) {}
 
+  at::Device device() const {
+    return device_;
+  }
+  const AtenOptions& options() const {
+    return options_;
+  }
   /// Returns numbers of the device as a tensor of their type; contiguous unless
   /// strides are given.
   at::Tensor view(ConstTypedPtr data, at::IntArrayRef sizes,
@@ -35,11 +33,23 @@ protected:
   /// Returns numbers in fp32: a view of those that are.
   at::Tensor wide(ConstTypedPtr data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
+  /// Returns integers of the device.
+  at::Tensor view_of_ints(const std::int32_t* data, at::IntArrayRef sizes,
+                          at::OptionalIntArrayRef strides = std::nullopt) const;
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
+  /// Returns host numbers that other kernels of the pass also read; those are
+  /// copied once.
+  template <class Numbers>
+  at::Tensor cached(const Numbers& values) const {
+    return tables_.of(values, device_);
+  }
 
+protected:
   at::Device device_;
   AtenOptions options_;
+
+private:
   mutable DeviceTables tables_;
 };
 

@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #ifdef TROUPE_CUDA_BUILD
+#include "config/base/error.hpp"
 #include "config/base/log.hpp"
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -127,16 +128,21 @@ public:
     auto graph = std::make_unique<GpuGraph>(pool);
     try {
       graph->note(kernels);
-    } catch (const c10::Error& error) {
-      log::models.warn(
-        std::string("no CUDA graphs, kernels of decoding run one by one: ")
-        + error.what_without_backtrace());
-      return nullptr;
+    } catch (const c10::Error& error) { // of libtorch's kernels
+      return none(error.what_without_backtrace());
+    } catch (const FailureError& error) { // of ours
+      return none(error.what());
     }
     return graph;
   }
 
 private:
+  static std::unique_ptr<GraphCapture> none(const std::string& why) {
+    log::models.warn("no CUDA graphs, kernels of decoding run one by one: "
+                     + why);
+    return nullptr;
+  }
+
   c10::Device device_;
   std::weak_ptr<const GpuPool> pool_; ///< pool of its graphs, while any exist
 };

@@ -1,7 +1,10 @@
 // How the host uses a device: its memory, which it reads and writes through
-// `read`, `change` and `write` only, and when it waits.
+// `read`, `change` and `write` only, when it waits, and the capture of kernels.
+// A part of backend.hpp.
 #pragma once
 
+#include "config/base/dtype.hpp"
+#include "models/kernels/graph_capture.hpp"
 #include "models/kernels/pending_read.hpp"
 #include "net/base/block_memory.hpp"
 #include "net/base/host_copy.hpp"
@@ -18,6 +21,11 @@ public:
 
   /// Returns the memory that numbers are allocated from; null: system memory.
   virtual const net::BlockMemory* memory() const = 0;
+  /// Returns the type that activations, weights of products and cached keys and
+  /// values are stored in where products take `operands`.
+  virtual DType storage(DType /*operands*/) const {
+    return DType::f32;
+  }
   /// Makes the device that of the calling thread. Each thread calls this before
   /// it uses the backend: a thread that did not would open every other GPU too.
   virtual void enter() {}
@@ -44,6 +52,10 @@ public:
                         net::OldContent old = net::OldContent::needed) {
     wait();
     return {memory(), x, static_cast<std::size_t>(count) * sizeof(float), old};
+  }
+  /// Returns a recorder for graph capture, or null.
+  virtual std::unique_ptr<GraphRecorder> recorder() {
+    return nullptr;
   }
 };
 

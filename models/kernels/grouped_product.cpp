@@ -1,5 +1,7 @@
 #include "models/kernels/grouped_product.hpp"
 
+#include "models/kernels/product_kernels.hpp"
+
 namespace troupe::models {
 
 namespace {
@@ -14,10 +16,10 @@ void each_group(const GroupedShape& shape, const Visit& visit) {
 
 } // namespace
 
-void GroupedProducts::grouped_product(const GroupedShape& shape,
-                                      const ConstTypedMatrix& x,
-                                      GroupedWeights weights,
-                                      const TypedMatrix& y) {
+void ProductKernels::grouped_product(const GroupedShape& shape,
+                                     const ConstTypedMatrix& x,
+                                     GroupedWeights weights,
+                                     const TypedMatrix& y) {
   each_group(shape, [&](std::size_t g, std::int64_t begin, std::int64_t rows) {
     gemm({rows, shape.out, shape.in},
          {x.data + begin * x.row_stride, x.row_stride, 1},
@@ -26,10 +28,10 @@ void GroupedProducts::grouped_product(const GroupedShape& shape,
   });
 }
 
-void GroupedProducts::grouped_grad_x(const GroupedShape& shape,
-                                     const ConstTypedMatrix& dy,
-                                     GroupedWeights weights,
-                                     const TypedMatrix& dx) {
+void ProductKernels::grouped_grad_x(const GroupedShape& shape,
+                                    const ConstTypedMatrix& dy,
+                                    GroupedWeights weights,
+                                    const TypedMatrix& dx) {
   const std::int64_t out = shape.out / shape.parts;
   each_group(shape, [&](std::size_t g, std::int64_t begin, std::int64_t rows) {
     for (std::int64_t part = 0; part < shape.parts; ++part)
@@ -41,10 +43,10 @@ void GroupedProducts::grouped_grad_x(const GroupedShape& shape,
   });
 }
 
-void GroupedProducts::grouped_grad_w(const GroupedShape& shape,
-                                     const ConstTypedMatrix& dy,
-                                     const ConstTypedMatrix& x,
-                                     GroupedGrads grads) {
+void ProductKernels::grouped_grad_w(const GroupedShape& shape,
+                                    const ConstTypedMatrix& dy,
+                                    const ConstTypedMatrix& x,
+                                    GroupedGrads grads) {
   const std::int64_t out = shape.out / shape.parts;
   each_group(shape, [&](std::size_t g, std::int64_t begin, std::int64_t rows) {
     if (grads[g] == nullptr)

@@ -6,10 +6,7 @@
 // G groups, R rows, those of group g from begin_G[g] on.
 #pragma once
 
-#include "config/base/defaults.hpp"
 #include "config/base/dtype.hpp"
-#include "models/kernels/device_access.hpp"
-#include "models/kernels/gemm.hpp"
 #include "models/kernels/typed_ptr.hpp"
 
 #include <cstddef>
@@ -40,31 +37,5 @@ struct GroupedShape {
 /// The weights [out, in] of each group, and their gradients; null: frozen.
 using GroupedWeights = std::span<const ConstTypedPtr>;
 using GroupedGrads = std::span<float* const>;
-
-/// Products of a device, of one weight and of a group's.
-class GroupedProducts : public DeviceAccess {
-public:
-  virtual void gemm(const GemmShape& shape, const ConstTypedMatrix& a,
-                    const ConstTypedMatrix& b, const TypedMatrix& c,
-                    const GemmOptions& options)
-    = 0;
-  /// Computes y[R, out] = x[R, in] W^T.
-  virtual void grouped_product(const GroupedShape& shape,
-                               const ConstTypedMatrix& x,
-                               GroupedWeights weights, const TypedMatrix& y);
-  /// Computes dx[R, in] (+)= dy[R, out] W.
-  virtual void grouped_grad_x(const GroupedShape& shape,
-                              const ConstTypedMatrix& dy,
-                              GroupedWeights weights, const TypedMatrix& dx);
-  /// Computes dW[out, in] += dy^T x of each group.
-  virtual void grouped_grad_w(const GroupedShape& shape,
-                              const ConstTypedMatrix& dy,
-                              const ConstTypedMatrix& x, GroupedGrads grads);
-  /// Returns how many rows of groups are gathered for a product at a time, but
-  /// for a group that has more.
-  virtual std::int64_t grouped_rows_at_once() const {
-    return defaults::grouped_rows_at_once;
-  }
-};
 
 } // namespace troupe::models

@@ -22,22 +22,22 @@ RopeParameters local_rope(const RopeParameters& rope) {
 } // namespace
 
 RopeTable::RopeTable(std::vector<float> frequencies, float attention_factor,
-                     Backend& backend)
-  : backend_(&backend),
+                     DeviceAccess& device)
+  : device_(&device),
     frequencies_(std::move(frequencies)),
     attention_factor_(attention_factor),
-    cos_PF_(backend.memory()),
-    sin_PF_(backend.memory()) {}
+    cos_PF_(device.memory()),
+    sin_PF_(device.memory()) {}
 
 RopeTables::RopeTables(const ModelShape& shape)
   : RopeTables(shape, host_backend()) {}
 
-RopeTables::RopeTables(const ModelShape& shape, Backend& backend)
+RopeTables::RopeTables(const ModelShape& shape, DeviceAccess& device)
   : global_(rope_frequencies(shape.rope, shape.head_dim),
-            rope_attention_factor(shape.rope, shape.max_positions), backend) {
+            rope_attention_factor(shape.rope, shape.max_positions), device) {
   if (shape.rope.local_theta > 0)
     local_.emplace(rope_frequencies(local_rope(shape.rope), shape.head_dim),
-                   /*attention_factor=*/1.0F, backend);
+                   /*attention_factor=*/1.0F, device);
 }
 
 void RopeTables::grow(std::int64_t positions) {
@@ -73,10 +73,10 @@ void RopeTable::grow(std::int64_t positions) {
       cos[at] = attention_factor_ * std::cos(angle);
       sin[at] = attention_factor_ * std::sin(angle);
     }
-  backend_->wait(); // readers of the old table must finish first
+  device_->wait(); // readers of the old table must finish first
   const std::size_t size_bytes = cos.size() * sizeof(float);
-  backend_->write(cos.data(), cos_PF_.reserve(positions_ * width), size_bytes);
-  backend_->write(sin.data(), sin_PF_.reserve(positions_ * width), size_bytes);
+  device_->write(cos.data(), cos_PF_.reserve(positions_ * width), size_bytes);
+  device_->write(sin.data(), sin_PF_.reserve(positions_ * width), size_bytes);
 }
 
 void rope(const RopeShape& shape, const RopeTable& table,

@@ -15,14 +15,14 @@
 
 namespace troupe::models {
 
-class Backend;
+class DeviceAccess;
 
 /// cos and sin of every position and frequency, times the factor of queries and
 /// keys.
 class RopeTable {
 public:
   RopeTable(std::vector<float> frequencies, float attention_factor,
-            Backend& backend);
+            DeviceAccess& device);
   /// Adds rows so that there are `positions` of them or more.
   void grow(std::int64_t positions);
 
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  Backend* backend_; ///< owner of the table's memory
+  DeviceAccess* device_; ///< owner of the table's memory
   std::vector<float> frequencies_;
   float attention_factor_;
   std::int64_t positions_ = 0;
@@ -54,7 +54,7 @@ class RopeTables {
 public:
   /// Allocates in the host's memory.
   explicit RopeTables(const ModelShape& shape);
-  RopeTables(const ModelShape& shape, Backend& backend);
+  RopeTables(const ModelShape& shape, DeviceAccess& device);
   /// Adds rows so that there are `positions` of them or more.
   void grow(std::int64_t positions);
   /// Returns the table of a layer; null if it rotates nothing.

@@ -150,7 +150,7 @@ FullParameters::FullParameters(const LocalModel& part,
   const PaddedOffsets room = padded_offsets(part.local_parameters);
   if (whole_is_cut(part, plane)) {
     part_.resize(static_cast<std::size_t>(room.size));
-    gather_plane(part, host_backend(), base, part_.data(), groups);
+    gather_plane(part, host_backend(), base, {part_.data()}, groups);
     base = part_.data();
   }
   std::vector<float> passing; // buffer for another stage's tensor that is not

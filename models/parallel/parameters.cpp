@@ -52,14 +52,21 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
 
 Parameters::Parameters(const LocalModel& part, bool trainable,
                        const net::BlockMemory* memory, net::PageSharing sharing,
-                       DType products)
+                       DType products, Masters masters)
   : shapes_(part.local_parameters),
     trainable_(trainable),
     memory_(memory),
     sharing_(sharing) {
   index_names();
   const bool windows = plans::cuts_weights(part.strategy);
-  offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
+  PaddedOffsets padded = padded_offsets(shapes_);
+  offsets_ = windows ? part.windows.offsets : std::move(padded.offsets);
+  if (masters == Masters::none && products == DType::bf16) {
+    TROUPE_CHECK(!trainable && !windows, "training and z3 need masters");
+    frozen_layout_ = frozen_layout(shapes_, padded.size);
+    allocate(Plane::weight, frozen_layout_.size);
+    return;
+  }
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
     const auto plane = static_cast<Plane>(p);
     const bool moment = layout_kind(plane) == plans::LayoutKind::optimizer;
@@ -168,14 +175,6 @@ void Parameters::rounded_return(Plane plane) {
     rounded_.return_to_device();
 }
 
-void Parameters::drop_masters() {
-  TROUPE_CHECK(rounded_.exist() && rounded_.is_current() && !has_windows(),
-               "nothing would be left of the weights");
-  RoundedWeights kept = std::exchange(rounded_, {});
-  drop(Plane::weight);
-  rounded_ = std::move(kept);
-}
-
 void Parameters::expect(Plane plane) {
   memory_of(plane).expect();
   rounded_return(plane);
@@ -197,7 +196,13 @@ std::uint64_t Parameters::device_bytes() const {
   return has_windows() ? bytes : bytes + rounded_.num_bytes();
 }
 
+void Parameters::check_masters(Plane plane) const {
+  TROUPE_CHECK(plane != Plane::weight || !has_no_masters(),
+               "these weights have no fp32 masters");
+}
+
 net::BlockBytes Parameters::values(Plane plane) const {
+  check_masters(plane);
   const PlaneMemory& memory = memory_of(plane);
   TROUPE_CHECK(memory.has_values(), "a dropped plane has no values");
   const net::PageBlock& block = memory.newest();
@@ -210,6 +215,7 @@ net::HostRead Parameters::read(Plane plane) const {
 }
 
 net::HostWrite Parameters::change(Plane plane) {
+  check_masters(plane);
   make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
   const net::PageBlock& block = memory.newest();
@@ -218,6 +224,7 @@ net::HostWrite Parameters::change(Plane plane) {
 }
 
 net::HostWrite Parameters::overwrite(Plane plane) {
+  check_masters(plane);
   const std::span<float> floats = this->plane(plane);
   return {memory_, floats.data(), floats.size_bytes(),
           net::OldContent::ignored};
@@ -250,18 +257,31 @@ at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
   const auto sizes = fused_sizes(index, count);
   if (sizes.empty())
     return {};
+  if (plane == Plane::weight && has_no_masters()) {
+    TROUPE_CHECK(count == 1, "what is read in fp32 is read one by one");
+    return at::from_blob(stored_at(index).floats(), sizes, at::kFloat);
+  }
   return at::from_blob(seen(plane) + offsets_[index], sizes, at::kFloat);
 }
 
 at::Tensor Parameters::product_view(std::size_t index,
                                     std::size_t count) const {
-  if (!rounded_.exist())
+  if (!has_rounded())
     return fused_view(index, count, Plane::weight);
   const auto sizes = fused_sizes(index, count);
   if (sizes.empty())
     return {};
-  return at::from_blob((rounded_.data() + offsets_[index]).data(), sizes,
-                       at::kBFloat16);
+  const TypedPtr first
+    = has_no_masters() ? stored_at(index) : rounded_.data() + offsets_[index];
+  return at::from_blob(first.data(), sizes, at::kBFloat16);
+}
+
+TypedPtr Parameters::stored_at(std::size_t index) const {
+  float* const plane = memory_of(Plane::weight).data();
+  const std::int64_t offset = frozen_layout_.fp32_offsets.at(index);
+  if (offset != FrozenLayout::in_bf16)
+    return plane + offset;
+  return TypedPtr(plane, DType::bf16) + offsets_[index];
 }
 
 std::span<const float> Parameters::plane(Plane plane) const {
@@ -276,18 +296,16 @@ std::span<float> Parameters::plane(Plane plane) {
 }
 
 bool Parameters::has_rounded() const {
-  return rounded_.exist();
+  return rounded_.exist() || has_no_masters();
 }
 
-void Parameters::refresh_rounded(Backend& backend) {
+void Parameters::refresh_rounded(RowKernels& backend) {
   if (!has_windows())
     rounded_.refresh(seen(Plane::weight), backend);
 }
 
-void Parameters::round_window(std::int64_t begin, std::int64_t count,
-                              Backend& backend) {
-  TROUPE_CHECK(has_windows(), "the weights have no window");
-  rounded_.round(seen(Plane::weight), begin, count, backend);
+void Parameters::rounded_gathered() {
+  rounded_.make_current();
 }
 
 std::pair<float*, TypedPtr> Parameters::updated_weights() {
@@ -308,6 +326,10 @@ std::span<float> Parameters::window(Plane plane) {
     return this->plane(plane);
   const Window& window = windows_[index];
   return {window.floats.data(), static_cast<std::size_t>(window.size)};
+}
+
+TypedPtr Parameters::product_window() {
+  return rounded_.exist() ? rounded_.data() : window(Plane::weight).data();
 }
 
 std::uint64_t Parameters::num_bytes() const {

@@ -11,7 +11,8 @@
 // models/sync/zero3_flow.hpp).
 //
 // Where products read bf16, there are rounded weights beside
-// (rounded_weights.hpp); every way to change weights makes these stale.
+// (rounded_weights.hpp); every way to change weights makes these stale. Weights
+// that nothing changes may have no fp32 masters (frozen_layout.hpp).
 //
 // A plane may leave its device (plane_memory.hpp): an offloaded plane is in
 // host memory, where others can read it; a dropped one is nowhere. Where it
@@ -20,6 +21,7 @@
 
 #include "config/model/model_shape.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "models/parallel/frozen_layout.hpp"
 #include "models/parallel/plane_memory.hpp"
 #include "models/parallel/rounded_weights.hpp"
 #include "net/base/host_copy.hpp"
@@ -69,7 +71,7 @@ public:
   Parameters(const LocalModel& part, bool trainable,
              const net::BlockMemory* memory = nullptr,
              net::PageSharing sharing = net::PageSharing::by_descriptor,
-             DType products = DType::f32);
+             DType products = DType::f32, Masters masters = Masters::kept);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -100,10 +102,18 @@ public:
   std::span<const float> plane(Plane plane) const;
   std::span<float> plane(Plane plane); ///< to change
   bool has_rounded() const;
-  /// Rounds weights that may have changed; with z3 what is gathered is rounded.
-  void refresh_rounded(Backend& backend);
-  /// Rounds a part of the window of weights (z3).
-  void round_window(std::int64_t begin, std::int64_t count, Backend& backend);
+  /// Returns whether the plane of weights stores what kernels read instead of
+  /// masters: nothing but `stored_at` and views may be used of it then.
+  bool has_no_masters() const {
+    return !frozen_layout_.fp32_offsets.empty();
+  }
+  /// Returns the first element of a weight in such a plane.
+  TypedPtr stored_at(std::size_t index) const;
+  /// Rounds weights that may have changed; with z3 rounded ones are gathered.
+  void refresh_rounded(RowKernels& backend);
+  /// Records that rounded weights were gathered: they are those of masters on
+  /// other devices, and newer than those here.
+  void rounded_gathered();
   /// Returns the weights' plane and what is rounded (null: nothing, or with z3
   /// the window) for a kernel that changes both alike.
   std::pair<float*, TypedPtr> updated_weights();
@@ -117,6 +127,8 @@ public:
   /// Returns what kernels see: the plane itself, or with z3, for weights and
   /// gradients, the buffer of the units.
   std::span<float> window(Plane plane);
+  /// Returns the window of weights as products read them: rounded, if they are.
+  TypedPtr product_window();
   /// Returns the bytes of everything that is allocated here.
   std::uint64_t num_bytes() const;
 
@@ -133,8 +145,6 @@ public:
   void reload(Plane plane);
   /// Frees the device memory; the values are lost.
   void drop(Plane plane);
-  /// Drops the weights, but keeps what is rounded, which is up to date.
-  void drop_masters();
   /// Prepares a dropped or offloaded plane for being overwritten as a whole.
   void expect(Plane plane);
   /// Returns the plane as others may read it, in a shared block if there are
@@ -145,7 +155,7 @@ public:
   const net::PageBlock& newest(Plane plane) const;
   /// Returns whether planes have another address after they were away.
   bool moves_planes() const {
-    return memory_ != nullptr || rounded_.exist();
+    return memory_ != nullptr || has_rounded();
   }
   const net::BlockMemory* memory() const { ///< of the device, or null
     return memory_;
@@ -165,6 +175,7 @@ private:
   void rounded_return(Plane plane);
   void index_names();
   void make_stale(Plane plane);
+  void check_masters(Plane plane) const;
   bool has_windows() const;
   float* seen(Plane plane) const; ///< by kernels
   /// Returns sizes as of `fused_view`; empty: undefined.
@@ -183,6 +194,7 @@ private:
   std::optional<PlaneMemory> planes_[num_planes];
   Window windows_[2];      ///< weight and grad; empty: the plane is its window
   RoundedWeights rounded_; ///< of what kernels see
+  FrozenLayout frozen_layout_; ///< of weights without masters
 };
 
 } // namespace troupe::models

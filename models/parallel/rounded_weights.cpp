@@ -1,6 +1,7 @@
 #include "models/parallel/rounded_weights.hpp"
 
-#include "models/kernels/backend.hpp"
+#include "config/base/error.hpp"
+#include "models/kernels/row_kernels.hpp"
 
 namespace troupe::models {
 
@@ -17,19 +18,12 @@ std::uint64_t RoundedWeights::num_bytes() const {
            : 0;
 }
 
-void RoundedWeights::refresh(const float* masters, Backend& backend) {
+void RoundedWeights::refresh(const float* masters, RowKernels& backend) {
   if (is_current())
     return;
-  round(masters, 0, count_, backend);
-  is_current_ = true;
-}
-
-void RoundedWeights::round(const float* masters, std::int64_t begin,
-                           std::int64_t count, Backend& backend) {
-  if (!exist())
-    return;
   TROUPE_CHECK(data(), "the weights are not on their device");
-  backend.copy(masters + begin, data() + begin, count);
+  backend.copy(masters, data(), count_);
+  is_current_ = true;
 }
 
 void RoundedWeights::leave_device() {

@@ -2,7 +2,7 @@
 // backend that stores operands in bf16 read, so that nothing is rounded again
 // for each product. Whoever may have changed the masters makes them stale; they
 // are rounded as a whole before the next use, or kept equal by the optimizer's
-// own kernel.
+// own kernel. Where dp ranks gather weights for kernels they send these.
 #pragma once
 
 #include "models/kernels/typed_block.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe::models {
 
-class Backend;
+class RowKernels;
 
 /// Rounded numbers of a plane, or with z3 of its window. Not allocated until
 /// asked, and never where products read fp32.
@@ -39,11 +39,12 @@ public:
   void make_stale() {
     is_current_ = false;
   }
+  /// Records that others have written all that products read.
+  void make_current() {
+    is_current_ = true;
+  }
   /// Rounds the masters if these are stale.
-  void refresh(const float* masters, Backend& backend);
-  /// Rounds `count` numbers from `begin` on, whether stale or not.
-  void round(const float* masters, std::int64_t begin, std::int64_t count,
-             Backend& backend);
+  void refresh(const float* masters, RowKernels& backend);
 
   /// Frees the memory with that of the masters.
   void leave_device();

@@ -4,9 +4,11 @@
 // progress.
 #pragma once
 
+#include "config/base/dtype.hpp"
 #include "config/base/ids.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -23,7 +25,9 @@ namespace troupe::models {
 
 /// The collectives of a shard's mesh axes; null: a single rank on that axis.
 struct Groups {
-  std::shared_ptr<net::Collectives> dp; ///< replicas with other samples
+  std::shared_ptr<net::Collectives> dp; ///< all that have the same weights
+  /// Those of dp, neighbours, that have the same samples and other tokens.
+  std::shared_ptr<net::Collectives> cp;
   std::shared_ptr<net::Collectives> tp; ///< the other parts of each tensor
   std::shared_ptr<net::Collectives> pp; ///< the other stages, first to last
   /// The neighbouring dp ranks that have a layer's experts between them, and
@@ -41,6 +45,18 @@ struct Groups {
   net::Collectives* holders(bool is_dealt) const {
     return is_dealt ? expert_copies.get() : dp.get();
   }
+  /// Returns whether this rank counts what all ranks of its cp group have.
+  bool first_of_context() const;
+  /// Sums data [count] over the cp group, if there is one: outputs of which
+  /// each rank has some entries, and zeros elsewhere.
+  void join_context(void* data, std::size_t count, DType dtype,
+                    const char* name) const;
+  /// Throws the failure of tensor peers, of the cp group or of a neighbouring
+  /// stage, whose calls on streams nobody waits for: to be asked once the host
+  /// has waited for the device and before it uses what came from them.
+  void check() const;
+  /// Meets them: throws if one has failed, or made other calls on streams.
+  void meet() const;
   std::uint32_t stage() const;
   std::uint32_t stages() const;
   bool first_stage() const {

@@ -15,6 +15,7 @@ TensorPeers::TensorPeers(const RunContext& context, Backend& backend,
                          bool split)
   : group_(context.groups.tp.get()),
     experts_(context.groups.experts.get()),
+    context_(context.groups.cp.get()),
     backend_(&backend) {
   if (group_ == nullptr)
     return;
@@ -53,6 +54,13 @@ bool TensorPeers::all_agree(bool is_so, const char* name) const {
   std::int32_t others = is_so ? 0 : 1;
   group_->all_reduce_sum(&others, 1, DType::i32, name);
   return others == 0;
+}
+
+bool TensorPeers::all_captured(bool has_graph) const {
+  const bool is_kept = all_agree(has_graph, "graphs that were captured");
+  if (streams_ != nullptr)
+    streams_->end_capture(is_kept);
+  return is_kept;
 }
 
 void TensorPeers::check() const {

@@ -3,12 +3,12 @@
 // the stream again, and how the stream becomes the input of a column-parallel
 // product. With a single rank all of it does nothing: pointers pass through and
 // no byte moves. It also names the dp ranks that a layer's experts are dealt
-// to.
+// to, and those that share the tokens of their samples.
 //
-// Calls wait for the device and for the other members, unless the group's calls
-// are work of streams (net/collectives/stream_collectives.hpp) and the caller
-// uses them so: then they can be captured, and who reads what came from them
-// checks the group.
+// Once a pass has called `use_streams`, calls are work of the device where the
+// group has streams (net/collectives/stream_collectives.hpp): they can be
+// captured, and who reads what came from them checks the group. Else they wait
+// for the device and for the other members.
 //
 // Two forms (Megatron): plain - every rank keeps the whole stream, sums are
 // all-reduces; split (`s`, sequence parallel) - rank i keeps ceil(T / size)
@@ -69,6 +69,10 @@ public:
   net::AllToAll* expert_group() const {
     return experts_;
   }
+  /// Returns the cp group, whose ranks gather keys; null: none.
+  net::Collectives* context_group() const {
+    return context_;
+  }
 
   /// Returns the largest part of a rank if the ranks share `count`.
   std::int64_t share_of(std::int64_t count) const {
@@ -96,6 +100,9 @@ public:
   void launch(const char* name, const std::function<void()>& graph) const;
   /// Meets the other members; returns true if all of them say so.
   bool all_agree(bool is_so, const char* name) const;
+  /// Meets them after a capture of this group's calls; returns true if all have
+  /// their graph. Else nobody launches one, and its calls count as not made.
+  bool all_captured(bool has_graph) const;
   /// Throws the failure of a group whose calls nobody waits for: to be asked
   /// once the host has waited for what it reads.
   void check() const;
@@ -123,6 +130,7 @@ private:
   net::Collectives* group_ = nullptr;         ///< null: a single rank
   net::StreamCollectives* streams_ = nullptr; ///< null: calls wait
   net::AllToAll* experts_ = nullptr;
+  net::Collectives* context_ = nullptr;
   Backend* backend_ = nullptr; ///< of the exchanged memory
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;

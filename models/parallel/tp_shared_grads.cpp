@@ -1,7 +1,7 @@
 #include "models/parallel/tp_shared_grads.hpp"
 
 #include "models/kernels/backend.hpp"
-#include "net/collectives/collectives.hpp"
+#include "models/parallel/ordered_collectives.hpp"
 
 #include <algorithm>
 
@@ -28,9 +28,7 @@ void TpSharedGrads::sum(float* gradients, net::Collectives& tp) {
   backend_->fill(buffer, buffer_size_, 0.0F);
   for (const Shared& box : boxes_)
     backend_->copy(gradients + box.offset, buffer + box.place, box.count);
-  backend_->wait();
-  tp.all_reduce_sum(buffer, static_cast<std::size_t>(buffer_size_), DType::f32,
-                    "shared gradients");
+  sum_in_order(tp, *backend_, buffer, buffer_size_, "shared gradients");
   for (const Shared& box : boxes_)
     backend_->copy(buffer + box.place, gradients + box.offset, box.count);
 }

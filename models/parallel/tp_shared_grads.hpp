@@ -1,7 +1,7 @@
 // Boxes that tp ranks replicate: norms, biases of split products, key-value
 // heads if there are more ranks than heads. Their gradients are gathered into
 // one buffer, each at its place in the whole parameter, and summed with one
-// call.
+// call, in the order of the device's kernels (ordered_collectives.hpp).
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"

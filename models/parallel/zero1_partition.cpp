@@ -1,7 +1,9 @@
 #include "models/parallel/zero1_partition.hpp"
 
 #include "config/base/error.hpp"
+#include "config/model/product_operands.hpp"
 #include "models/kernels/backend.hpp"
+#include "models/parallel/ordered_collectives.hpp"
 #include "models/parallel/parameters.hpp"
 #include "net/collectives/collectives.hpp"
 
@@ -49,13 +51,15 @@ Zero1Partition::Zero1Partition(const LocalModel& part,
     Unit& unit = units_.emplace_back();
     unit.size = window.size;
     unit.is_dealt = window.is_dealt;
+    unit.unrounded = UnroundedGather(part, window, offsets);
     for (std::size_t i = window.first_box; i < window.end_box; ++i)
       unit.segments.push_back({offsets[i], part.boxes[i].box.num_elements()});
   }
 }
 
 void Zero1Partition::pack(const Unit& unit, std::int64_t first,
-                          std::int64_t end, const float* plane, float* flat) {
+                          std::int64_t end, ConstTypedPtr plane,
+                          TypedPtr flat) {
   cut_segments(unit.segments, first, end,
                [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
                  backend_.copy(plane + offset, flat + at, count);
@@ -63,7 +67,8 @@ void Zero1Partition::pack(const Unit& unit, std::int64_t first,
 }
 
 void Zero1Partition::unpack(const Unit& unit, std::int64_t first,
-                            std::int64_t end, const float* flat, float* plane) {
+                            std::int64_t end, ConstTypedPtr flat,
+                            TypedPtr plane) {
   cut_segments(unit.segments, first, end,
                [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
                  backend_.copy(flat + at, plane + offset, count);
@@ -126,45 +131,67 @@ void Zero1Partition::end_sum(float* plane) {
   unpack_own(units_[sums.unit], *sums.dp, plane);
 }
 
-void Zero1Partition::gather(std::size_t index, float* plane,
-                            const Groups& groups) {
-  const Unit& unit = units_[index];
-  if (groups.holders(unit.is_dealt) == nullptr)
-    return;
-  net::Collectives& dp = *groups.holders(unit.is_dealt);
-  const std::int64_t run = cut_run(unit.size, dp.size());
-  float* flat = buffer_.reserve(run * (dp.size() + 1));
-  const std::int64_t first = run * dp.rank();
-  const auto count = static_cast<std::size_t>(run);
-  pack(unit, first, std::min(unit.size, first + run), plane, flat);
-  if (net::StreamCollectives* streams = dp.on_streams(plane)) {
-    streams->all_gather(flat + first, flat, count, DType::f32, "parameters",
-                        net::StreamOrder::in_line);
-  } else {
-    backend_.wait();
-    dp.all_gather(flat + first, flat, count, DType::f32, "parameters");
+void Zero1Partition::gather(TypedPtr plane, const Groups& groups) {
+  for (const Unit& unit : units_)
+    gather_unit(unit, plane, groups);
+}
+
+void Zero1Partition::gather_rounded(TypedPtr rounded, float* plane,
+                                    const Groups& groups) {
+  for (const Unit& unit : units_) {
+    gather_unit(unit, rounded, groups);
+    gather_unrounded(unit, plane, groups);
   }
+}
+
+void Zero1Partition::gather_unit(const Unit& unit, TypedPtr plane,
+                                 const Groups& groups) {
+  net::Collectives* dp = groups.holders(unit.is_dealt);
+  if (dp == nullptr)
+    return;
+  const std::int64_t run = cut_run(unit.size, dp->size());
+  const TypedPtr flat{buffer_.reserve(run * (dp->size() + 1)), plane.type()};
+  const std::int64_t first = run * dp->rank();
+  pack(unit, first, std::min(unit.size, first + run), plane, flat);
+  gather_in_order(*dp, backend_, flat, run, "parameters");
   unpack(unit, 0, unit.size, flat, plane);
 }
 
+void Zero1Partition::gather_unrounded(const Unit& unit, float* plane,
+                                      const Groups& groups) {
+  net::Collectives* dp = groups.holders(unit.is_dealt);
+  if (dp == nullptr || unit.unrounded.count() == 0)
+    return;
+  float* all = buffer_.reserve(unit.unrounded.room());
+  unit.unrounded.pack(plane, dp->rank(), all, backend_);
+  gather_in_order(*dp, backend_, all, unit.unrounded.count(), "parameters");
+  unit.unrounded.unpack(all, plane, backend_);
+}
+
 void gather_plane(const LocalModel& part, Backend& backend, const float* own,
-                  float* whole, const Groups& groups) {
+                  const GatheredPlane& whole, const Groups& groups) {
   const auto offsets = padded_offsets(part.local_parameters).offsets;
   for (const plans::Box& box : part.optimizer.boxes) {
     const PartBox& owner = part.owner(box.parameter);
+    const std::size_t index = part.box_index(owner);
+    const bool is_rounded
+      = whole.rounded && read_by_products(part.local_parameters[index]);
     backend.copy(own + box.offset_bytes / sizeof(float),
-                 whole + offsets[part.box_index(owner)] + owner.place_of(box),
+                 (is_rounded ? whole.rounded : whole.plane) + offsets[index]
+                   + owner.place_of(box),
                  box.num_elements());
   }
   Zero1Partition cut(part, offsets, backend);
-  for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
-    cut.gather(unit, whole, groups);
-  if (groups.dp == nullptr || groups.dp->on_streams(whole) == nullptr)
+  if (whole.rounded)
+    cut.gather_rounded(whole.rounded, whole.plane, groups);
+  else
+    cut.gather(whole.plane, groups);
+  if (groups.dp == nullptr || groups.dp->on_streams(whole.plane) == nullptr)
     return;
   backend.wait();
   for (const auto& group : {groups.dp, groups.expert_copies})
     if (group != nullptr)
-      check_streams(*group, whole);
+      check_streams(*group, whole.plane);
 }
 
 } // namespace troupe::models

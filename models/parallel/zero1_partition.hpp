@@ -4,12 +4,15 @@
 // cut over the ranks that hold the same ones. Reduce-scatter and all-gather of
 // a unit go through one packed buffer, because a plane has padding between
 // parameters. Where groups have streams they are work of the device, for which
-// the host does not wait.
+// the host does not wait. What only kernels read is gathered as they read it:
+// rounded weights, with what they read in fp32 beside.
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"
+#include "models/kernels/typed_ptr.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/run_context.hpp"
+#include "models/parallel/unrounded_gather.hpp"
 #include "net/collectives/stream_collectives.hpp"
 
 #include <cstddef>
@@ -43,9 +46,12 @@ public:
   void forget_sum() {
     summing_.reset();
   }
-  /// All-gathers the unit's elements from their owners: in the order of the
-  /// thread's kernels where the group has streams.
-  void gather(std::size_t unit, float* plane, const Groups& groups);
+  /// All-gathers the elements of all units from their owners: in the order of
+  /// the thread's kernels where the groups have streams.
+  void gather(TypedPtr plane, const Groups& groups);
+  /// All-gathers what kernels read likewise: `rounded`, and the elements of
+  /// `plane` that they read in fp32.
+  void gather_rounded(TypedPtr rounded, float* plane, const Groups& groups);
 
 private:
   struct Segment { // a box, in the plane
@@ -56,6 +62,7 @@ private:
     std::vector<Segment> segments;
     std::int64_t size = 0;
     bool is_dealt = false; ///< experts of some dp ranks
+    UnroundedGather unrounded;
   };
 
   struct Summing { // of a unit, on their way in the buffer
@@ -70,9 +77,11 @@ private:
   void unpack_own(const Unit& unit, const net::Collectives& dp, float* plane);
   /// Copies elements [first, end) of the flat unit from or to the plane.
   void pack(const Unit& unit, std::int64_t first, std::int64_t end,
-            const float* plane, float* flat);
+            ConstTypedPtr plane, TypedPtr flat);
   void unpack(const Unit& unit, std::int64_t first, std::int64_t end,
-              const float* flat, float* plane);
+              ConstTypedPtr flat, TypedPtr plane);
+  void gather_unit(const Unit& unit, TypedPtr plane, const Groups& groups);
+  void gather_unrounded(const Unit& unit, float* plane, const Groups& groups);
 
   Backend& backend_;
   std::vector<Unit> units_;
@@ -80,10 +89,16 @@ private:
   std::optional<Summing> summing_;
 };
 
-/// Gathers a plane that holds this rank's parts into `whole`, a plane with all
-/// boxes of `part` at their padded offsets, both in the backend's memory.
+/// A plane with all boxes of a part at their padded offsets.
+struct GatheredPlane {
+  float* plane = nullptr;
+  TypedPtr rounded = nullptr; ///< beside it, for kernels; null: there is none
+};
+
+/// Gathers a plane that holds this rank's parts into `whole`, both in the
+/// backend's memory; of one with rounded weights what kernels read, not more.
 /// Collective over dp.
 void gather_plane(const LocalModel& part, Backend& backend, const float* own,
-                  float* whole, const Groups& groups);
+                  const GatheredPlane& whole, const Groups& groups);
 
 } // namespace troupe::models

@@ -28,9 +28,10 @@ GatheredWeights::GatheredWeights(const LocalModel& part,
 }
 
 void GatheredWeights::gather(const Groups& groups) {
+  const auto [plane, rounded] = whole_.updated_weights();
   gather_plane(part_, backend_, parameters_.plane(Plane::weight).data(),
-               whole_.plane(Plane::weight).data(), groups);
-  whole_.refresh_rounded(backend_);
+               {plane, rounded}, groups);
+  whole_.rounded_gathered();
 }
 
 } // namespace troupe::models

@@ -1,7 +1,7 @@
 // z3: all weights of a device's part while it generates. Generation reads every
 // weight for every token, and dp ranks make different numbers of passes, so
 // nothing could be gathered layer by layer: the whole part is gathered from its
-// owners once per call.
+// owners once per call, as kernels read it.
 #pragma once
 
 #include "config/base/dtype.hpp"

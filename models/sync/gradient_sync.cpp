@@ -1,5 +1,6 @@
 #include "models/sync/gradient_sync.hpp"
 
+#include "models/parallel/ordered_collectives.hpp"
 #include "net/collectives/collectives.hpp"
 
 namespace troupe::models {
@@ -10,7 +11,8 @@ GradientSync::GradientSync(const LocalModel& part, Parameters& parameters,
     backend_(backend),
     shared_(backend) {
   if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
-    cut_.emplace(part, padded_offsets(part.local_parameters).offsets, backend);
+    cut_.emplace(Zero1Partition(
+      part, padded_offsets(part.local_parameters).offsets, backend));
   for (const plans::GatherBuffer& unit : part.windows.units) {
     const std::size_t last = unit.end_box - 1;
     units_.push_back(
@@ -32,8 +34,10 @@ void GradientSync::begin(const Groups& groups) {
   dp_ = nullptr;
   begun_ = false;
   started_.reset();
-  if (cut_)
-    cut_->forget_sum();
+  if (!cut_)
+    return;
+  cut_->ungathered = Ungathered::nothing;
+  cut_->units.forget_sum();
 }
 
 void GradientSync::last_backward() {
@@ -80,7 +84,7 @@ void GradientSync::start_sum(std::size_t index) {
   const Unit& unit = units_[index];
   float* gradient = parameters_.plane(Plane::grad).data();
   if (cut_)
-    return cut_->start_sum(index, gradient, groups_);
+    return cut_->units.start_sum(index, gradient, groups_);
   net::Collectives* holders = groups_.holders(unit.is_dealt);
   if (holders == nullptr)
     return;
@@ -98,7 +102,7 @@ void GradientSync::end_sums() {
     sum.group->join(sum.ticket);
   started_->clear();
   if (cut_)
-    cut_->end_sum(parameters_.plane(Plane::grad).data());
+    cut_->units.end_sum(parameters_.plane(Plane::grad).data());
 }
 
 void GradientSync::sum_unit(std::size_t index) {
@@ -106,7 +110,7 @@ void GradientSync::sum_unit(std::size_t index) {
   float* gradient = parameters_.plane(Plane::grad).data();
   backend_.wait();
   if (cut_)
-    return cut_->sum_own(index, gradient, groups_);
+    return cut_->units.sum_own(index, gradient, groups_);
   if (net::Collectives* holders = groups_.holders(unit.is_dealt))
     holders->all_reduce_sum(gradient + unit.begin,
                             static_cast<std::size_t>(unit.end - unit.begin),
@@ -114,17 +118,14 @@ void GradientSync::sum_unit(std::size_t index) {
 }
 
 void GradientSync::sum_over_owners() {
-  backend_.wait();
   float* gradient = parameters_.plane(Plane::grad).data();
   if (groups_.tp != nullptr)
     shared_.sum(gradient, *groups_.tp);
   if (groups_.ends == nullptr)
     return;
-  backend_.wait();
   for (const Tied& box : tied_)
-    groups_.ends->all_reduce_sum(gradient + box.offset,
-                                 static_cast<std::size_t>(box.count),
-                                 DType::f32, "tied gradients");
+    sum_in_order(*groups_.ends, backend_, gradient + box.offset, box.count,
+                 "tied gradients");
 }
 
 void GradientSync::finish() {
@@ -144,11 +145,22 @@ void GradientSync::finish() {
 }
 
 void GradientSync::weights_changed() {
-  if (!cut_)
+  if (cut_)
+    cut_->ungathered = Ungathered::all;
+}
+
+void GradientSync::gather_weights(WeightReader reader) {
+  const bool rounds
+    = reader == WeightReader::kernels && parameters_.has_rounded();
+  if (!cut_ || cut_->ungathered == Ungathered::nothing
+      || (rounds && cut_->ungathered == Ungathered::masters))
     return;
-  float* weights = parameters_.plane(Plane::weight).data();
-  for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
-    cut_->gather(unit, weights, groups_);
+  cut_->ungathered = rounds ? Ungathered::masters : Ungathered::nothing;
+  if (!rounds)
+    return cut_->units.gather(parameters_.plane(Plane::weight).data(), groups_);
+  const auto [masters, rounded] = parameters_.updated_weights();
+  cut_->units.gather_rounded(rounded, masters, groups_);
+  parameters_.rounded_gathered();
 }
 
 // The host has waited for the last kernel, so what is wrong is known.

@@ -3,8 +3,9 @@
 // last to the first, each as soon as backward is done with it, beside backward:
 // on a stream of the device where the groups have streams, else on a thread.
 // With z1 each rank gets the sums of its own part of a unit. Then boxes that tp
-// ranks share, and tied embeddings over the first and last stage. After the
-// optimizer's step, z1 gathers the weights.
+// ranks share, and tied embeddings over the first and last stage. Of weights
+// that the optimizer changed, z1 gathers what kernels read for the next step of
+// a call, and the masters at its end.
 #pragma once
 
 #include "models/parallel/background.hpp"
@@ -33,6 +34,7 @@ public:
   void after_backward(std::int64_t layer) override;
   void finish() override;
   void weights_changed() override;
+  void gather_weights(WeightReader reader) override;
   void end() override;
   double sum_over_parts(double mine) override;
   std::vector<std::int64_t> passes(std::vector<std::int64_t> own) override;
@@ -49,6 +51,12 @@ private:
     std::int64_t offset = 0;
     std::int64_t count = 0;
   };
+  /// Weights that the optimizer changed since they were gathered.
+  enum class Ungathered : std::uint8_t { nothing, masters, all };
+  struct Cut { // with z1
+    Zero1Partition units;
+    Ungathered ungathered = Ungathered::nothing;
+  };
 
   /// Queues the sums of units from the last unsummed one down to `layer`.
   void sum_down_to(std::int64_t layer);
@@ -62,11 +70,11 @@ private:
 
   Parameters& parameters_;
   Backend& backend_;
-  std::optional<Zero1Partition> cut_; ///< with z1 only
-  std::vector<Unit> units_;           ///< in model order
-  std::size_t unsummed_ = 0;          ///< units before this index are not yet
-                                      ///< summed
-  bool begun_ = false;                ///< the last backward has begun
+  std::optional<Cut> cut_;
+  std::vector<Unit> units_;  ///< in model order
+  std::size_t unsummed_ = 0; ///< units before this index are not yet
+                             ///< summed
+  bool begun_ = false;       ///< the last backward has begun
   Groups groups_;
   std::shared_ptr<net::Collectives> dp_; ///< set while units may be summed
   struct Started {

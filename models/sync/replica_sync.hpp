@@ -16,6 +16,12 @@
 
 namespace troupe::models {
 
+/// Who reads weights next.
+enum class WeightReader : std::uint8_t {
+  kernels, ///< of another optimizer step
+  all,     ///< that may read them between calls: moves, files, kernels
+};
+
 class ReplicaSync : public LayerGate {
 public:
   /// Begins a call, on all devices of the replica; the previous one may have
@@ -40,6 +46,9 @@ public:
   virtual void finish() = 0;
   /// Announces that the optimizer changed the weights that this device owns.
   virtual void weights_changed() = 0;
+  /// Gathers from other devices what the reader does not find up to date. All
+  /// devices call it before each optimizer step, and for all at the end.
+  virtual void gather_weights(WeightReader /*reader*/) {}
   /// Ends a call of training, whose last kernel the host has waited for. Throws
   /// FailureError if a group failed meanwhile.
   virtual void end() {}

@@ -1,5 +1,7 @@
 #include "models/sync/zero3_flow.hpp"
 
+#include "config/model/product_operands.hpp"
+#include "models/parallel/ordered_collectives.hpp"
 #include "net/collectives/collectives.hpp"
 
 #include <algorithm>
@@ -16,6 +18,7 @@ Zero3Flow::Zero3Flow(const LocalModel& part, Parameters& parameters,
   for (const plans::GatherBuffer& window : part.windows.units) {
     Unit& unit = units_.emplace_back(TpSharedGrads(backend));
     unit.window = window;
+    unit.unrounded = UnroundedGather(part, window, part.windows.offsets);
     for (std::size_t i = window.first_box; i < window.end_box; ++i) {
       unit.shared.add(part, part.boxes[i], part.windows.offsets[i]);
       unit.over_stages |= part.boxes[i].over_stages;
@@ -28,8 +31,11 @@ Zero3Flow::Zero3Flow(const LocalModel& part, Parameters& parameters,
       units_, [&](const Unit& one) { return i < one.window.end_box; });
     unit->own.push_back(
       {static_cast<std::int64_t>(box.offset_bytes / sizeof(float)),
-       part.windows.offsets[i] + owner.place_of(box), box.num_elements()});
+       part.windows.offsets[i] + owner.place_of(box), box.num_elements(),
+       read_by_products(part.local_parameters[i])});
   }
+  for (std::size_t place = 0; place < num_places; ++place)
+    unrounded_.emplace_back(backend.memory());
 }
 
 void Zero3Flow::begin(const Groups& groups) {
@@ -109,12 +115,13 @@ void Zero3Flow::bring(std::size_t index) {
   }
   settle_weights(place); // one that nobody came for
   copy_own(unit);
-  float* all = parameters_.window(Plane::weight).data() + unit.window.begin;
-  const net::StreamTicket call
-    = streams_->all_gather(all + unit.window.run * groups_.dp->rank(), all,
-                           static_cast<std::size_t>(unit.window.run),
-                           DType::f32, "parameters", net::StreamOrder::beside);
-  place = {.unit = index, .under_way = &unit, .call = call};
+  place = {.unit = index, .under_way = &unit};
+  for_gathers(unit, [&](TypedPtr all, std::int64_t count) {
+    place.call = streams_->all_gather(
+      (all + count * groups_.dp->rank()).data(), all.data(),
+      static_cast<std::size_t>(count), all.type(), "parameters",
+      net::StreamOrder::beside); // after the one before
+  });
 }
 
 void Zero3Flow::await(std::size_t index) {
@@ -127,27 +134,51 @@ void Zero3Flow::await(std::size_t index) {
 void Zero3Flow::settle_weights(Place& place) {
   if (place.under_way == nullptr)
     return;
-  const plans::GatherBuffer& window
-    = std::exchange(place.under_way, nullptr)->window;
+  const Unit& unit = *std::exchange(place.under_way, nullptr);
   streams_->join(place.call);
-  parameters_.round_window(window.begin, window.size, backend_);
+  take_unrounded(unit);
+}
+
+bool Zero3Flow::has_unrounded(const Unit& unit) const {
+  return parameters_.has_rounded() && unit.unrounded.count() > 0;
 }
 
 void Zero3Flow::copy_own(const Unit& unit) {
   const float* held = std::as_const(parameters_).plane(Plane::weight).data();
   float* window = parameters_.window(Plane::weight).data();
+  const TypedPtr for_products = parameters_.product_window();
   for (const Piece& piece : unit.own)
-    backend_.copy(held + piece.held, window + piece.window, piece.count);
+    backend_.copy(held + piece.held,
+                  (piece.for_products ? for_products : window) + piece.window,
+                  piece.count);
+  if (has_unrounded(unit))
+    unit.unrounded.pack(
+      window, groups_.dp->rank(),
+      unrounded_[unit.window.place].reserve(unit.unrounded.room()), backend_);
+}
+
+template <class Gather>
+void Zero3Flow::for_gathers(const Unit& unit, const Gather& gather) {
+  gather(parameters_.product_window() + unit.window.begin, unit.window.run);
+  if (has_unrounded(unit))
+    gather(unrounded_[unit.window.place].data(), unit.unrounded.count());
+}
+
+void Zero3Flow::take_unrounded(const Unit& unit) {
+  if (has_unrounded(unit))
+    unit.unrounded.unpack(unrounded_[unit.window.place].data(),
+                          parameters_.window(Plane::weight).data(), backend_);
 }
 
 void Zero3Flow::gather_own(const Unit& unit) {
   copy_own(unit);
   backend_.wait();
-  float* all = parameters_.window(Plane::weight).data() + unit.window.begin;
-  groups_.dp->all_gather(all + unit.window.run * groups_.dp->rank(), all,
-                         static_cast<std::size_t>(unit.window.run), DType::f32,
-                         "parameters");
-  parameters_.round_window(unit.window.begin, unit.window.size, backend_);
+  for_gathers(unit, [&](TypedPtr all, std::int64_t count) {
+    groups_.dp->all_gather((all + count * groups_.dp->rank()).data(),
+                           all.data(), static_cast<std::size_t>(count),
+                           all.type(), "parameters");
+  });
+  take_unrounded(unit);
 }
 
 void Zero3Flow::open(std::size_t index) {
@@ -210,14 +241,12 @@ void Zero3Flow::finish() {
     settle_gradients(place);
   if (groups_.ends == nullptr)
     return;
-  backend_.wait();
   float* held = parameters_.plane(Plane::grad).data();
   for (const Unit& unit : units_)
     for (const Piece& piece : unit.own)
       if (unit.over_stages)
-        groups_.ends->all_reduce_sum(held + piece.held,
-                                     static_cast<std::size_t>(piece.count),
-                                     DType::f32, "tied gradients");
+        sum_in_order(*groups_.ends, backend_, held + piece.held, piece.count,
+                     "tied gradients");
 }
 
 void Zero3Flow::weights_changed() {

@@ -5,7 +5,8 @@
 // in the gradient window; its sum over dp is scattered to the owners, and added
 // to the sums of earlier micro-batches, while the preceding unit computes.
 // Where dp has streams both are calls on them, and the host waits for neither;
-// else a thread makes them.
+// else a thread makes them. Where products read rounded weights, each rank
+// rounds its part before they are gathered.
 //
 // Every gather and sum is collective over dp, so all ranks make the same
 // passes: a rank with fewer micro-batches makes the rest without samples.
@@ -15,6 +16,7 @@
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/parallel/tp_shared_grads.hpp"
+#include "models/parallel/unrounded_gather.hpp"
 #include "models/sync/replica_sync.hpp"
 #include "net/collectives/stream_collectives.hpp"
 
@@ -46,10 +48,12 @@ private:
     std::int64_t held = 0;   ///< offset in the plane
     std::int64_t window = 0; ///< offset in the window
     std::int64_t count = 0;
+    bool for_products = true; ///< read as products read weights
   };
   struct Unit {
     TpSharedGrads shared;
     plans::GatherBuffer window = {};
+    UnroundedGather unrounded = {}; ///< used where weights are rounded
     std::vector<Piece> own = {};
     bool over_stages = false;
   };
@@ -70,7 +74,15 @@ private:
   void await(std::size_t unit);    ///< gathers it and waits
   void open(std::size_t unit);     ///< clears a place for its gradient
   void scatter(std::size_t unit);  ///< starts to sum its gradient
-  void copy_own(const Unit& unit); ///< into the window
+  void copy_own(const Unit& unit); ///< to where it is gathered
+  /// Calls gather(numbers of all ranks, numbers of each) for each gather of a
+  /// unit's weights.
+  template <class Gather>
+  void for_gathers(const Unit& unit, const Gather& gather);
+  void take_unrounded(const Unit& unit); ///< to the window
+  /// Returns whether some numbers of the unit are gathered in fp32 beside the
+  /// rounded ones.
+  bool has_unrounded(const Unit& unit) const;
   void gather_own(const Unit& unit);
   void sum_own(const Unit& unit);
   void add_own(const Unit& unit); ///< from the window
@@ -86,6 +98,7 @@ private:
   Groups groups_;
   Place weights_[num_places];
   Place gradients_[num_places];
+  std::vector<AlignedFloats> unrounded_;      ///< by place, packed
   net::StreamCollectives* streams_ = nullptr; ///< of dp; null: it has none
   std::optional<Background> background_;
 };

@@ -43,8 +43,7 @@ void Decoder::compute_recorded(const PassWork& work, PassShape shape,
     return;
   auto graph = capture_.recorder->record(
     [this, work, &cache] { compute(work, cache, peers_, RunContext{}); });
-  capture_.is_refused
-    = !peers_.all_agree(graph != nullptr, "graphs that were captured");
+  capture_.is_refused = !peers_.all_captured(graph != nullptr);
   if (!capture_.is_refused)
     capture_.passes.add(shape, std::move(graph));
 }

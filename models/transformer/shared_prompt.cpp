@@ -54,17 +54,21 @@ void append(PackedTokens& to, TokenSpan ids, std::int64_t position,
 
 } // namespace
 
+PackedSequences::PackedSequences(std::span<const TokenSpan> sequences)
+  : cu_seqlens{0} {
+  for (const TokenSpan ids : sequences) {
+    ids_L.insert(ids_L.end(), ids.begin(), ids.end());
+    cu_seqlens.push_back(static_cast<std::int64_t>(ids_L.size()));
+  }
+  packed_L.resize(ids_L.size(), -1);
+}
+
 PackedSequences
 pack_shared(std::span<const std::span<const std::int32_t>> sequences,
             std::span<const std::int64_t> shareable) {
   TROUPE_CHECK(shareable.empty() || shareable.size() == sequences.size(),
                "a shareable length a sequence");
-  PackedSequences packed;
-  packed.cu_seqlens.push_back(0);
-  for (const TokenSpan ids : sequences)
-    packed.cu_seqlens.push_back(packed.cu_seqlens.back()
-                                + static_cast<std::int64_t>(ids.size()));
-  packed.packed_L.resize(static_cast<std::size_t>(packed.num_tokens()));
+  PackedSequences packed(sequences);
   packed.tokens.cu_seqlens.push_back(0);
   for (const PromptFamily& family : prompt_families(sequences, shareable)) {
     const std::int64_t shared_at = packed.tokens.num_tokens();

@@ -18,7 +18,14 @@ namespace troupe::models {
 struct PackedSequences {
   PackedTokens tokens;                  ///< input of the model
   std::vector<std::int64_t> cu_seqlens; ///< [N+1] offsets into L
-  std::vector<std::int64_t> packed_L;   ///< the packed token of each of the L
+  std::vector<std::int32_t> ids_L;
+  /// The packed token of each of the L; -1: another cp rank's.
+  std::vector<std::int64_t> packed_L;
+
+  PackedSequences() = default;
+  /// Takes the ids of these, of which nothing is packed yet.
+  explicit PackedSequences(
+    std::span<const std::span<const std::int32_t>> sequences);
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();

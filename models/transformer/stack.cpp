@@ -65,6 +65,14 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
           model.weights.operands};
 }
 
+PieceShape piece_shape(const Transformer& model, const LayerWeights& w,
+                       const PackedTokens& batch) {
+  AttentionShape heads = attention_shape(model, w, batch);
+  heads.cu_seqlens = {};
+  return {heads, batch.context->pieces, batch.num_tokens(),
+          batch.context->keys()};
+}
+
 namespace {
 
 // Ranks of the group have the experts of tp ranks by turns.
@@ -167,18 +175,24 @@ void send(Backend& backend, net::Channel& to, ConstTypedPtr x,
           std::int64_t count, const char* name) {
   if (count == 0)
     return;
+  const auto bytes = static_cast<std::size_t>(count) * size_bytes(x.type());
+  if (net::StreamChannel* streams = to.on_streams(x.data())) {
+    backend.copy(x, {streams->next_message(bytes), x.type()}, count);
+    return streams->send(name);
+  }
   backend.wait();
-  to.send(x.data(), static_cast<std::size_t>(count) * size_bytes(x.type()),
-          name);
+  to.send(x.data(), bytes, name);
 }
 
 void receive(Backend& backend, net::Channel& from, TypedPtr x,
              std::int64_t count, const char* name) {
   if (count == 0)
     return;
+  const auto bytes = static_cast<std::size_t>(count) * size_bytes(x.type());
+  if (net::StreamChannel* streams = from.on_streams(x.data()))
+    return streams->receive(x.data(), bytes, name);
   backend.wait();
-  from.receive(x.data(), static_cast<std::size_t>(count) * size_bytes(x.type()),
-               name);
+  from.receive(x.data(), bytes, name);
 }
 
 } // namespace troupe::models::stack

@@ -3,7 +3,7 @@
 // adjacent, one by one if biases or padding are between them).
 #pragma once
 
-#include "models/kernels/attention.hpp"
+#include "models/kernels/attention_pieces.hpp"
 #include "models/kernels/linear.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/parallel/tensor_peers.hpp"
@@ -61,6 +61,9 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers);
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
+/// Returns the attention of a cp rank's tokens.
+PieceShape piece_shape(const Transformer& model, const LayerWeights& w,
+                       const PackedTokens& batch);
 MoeShape moe_shape(const Transformer& model, const MoeWeights& experts,
                    const PackedTokens& batch, const Sizes& z,
                    const TensorPeers& peers);
@@ -105,8 +108,9 @@ std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
 AdapterMath adapter_math(const Transformer& model, const Sizes& z,
                          Workspace& workspace);
 
-/// Sends `count` numbers of the stream, if any, to a pipeline neighbour after
-/// waiting for the device, whose memory the channel takes; `receive` is its
+/// Sends `count` numbers of the stream, if any, to a pipeline neighbour: in the
+/// order of the device's kernels if the channel has streams, else after waiting
+/// for the device, whose memory the channel takes. `receive` is its
 /// counterpart.
 void send(Backend& backend, net::Channel& to, ConstTypedPtr x,
           std::int64_t count, const char* name);

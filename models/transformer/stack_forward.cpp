@@ -1,5 +1,6 @@
 #include "models/transformer/stack_forward.hpp"
 
+#include "models/transformer/context_attention.hpp"
 #include "models/transformer/moe.hpp"
 
 namespace troupe::models::stack {
@@ -108,8 +109,11 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
     model.backend->rope(
       {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
       *rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
-  model.backend->attention(attention_shape(model, w, batch), s.qkv_TX,
-                           s.context_TX, s.lse_AT);
+  if (batch.context)
+    ContextAttention{model, batch, peers, z, workspace}.forward(w, s);
+  else
+    model.backend->attention(attention_shape(model, w, batch), s.qkv_TX,
+                             s.context_TX, s.lse_AT);
   add_product(
     {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},
     {s.context_TX, z.context}, {w.o, w.o_bias, w.adapters.o});

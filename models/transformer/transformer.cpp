@@ -138,6 +138,21 @@ void add_positions(const Transformer& model, const PackedTokens& batch,
                           x_TH);
 }
 
+// Computes the stream of the stage's first layer: that of the embedding, or of
+// the stage before.
+void first_stream(const stack::StackForward& run, const RunContext& context,
+                  TypedPtr x_TH) {
+  const Transformer& model = run.model;
+  if (!context.groups.first_stage())
+    return stack::receive(*model.backend, *context.groups.previous, x_TH,
+                          run.z.stream, "activations");
+  model.gate->before_forward(-1);
+  const TypedPtr rows = run.peers.split() ? run.scratch.wide_TH : x_TH;
+  embed(model, run.batch.ids_T, rows);
+  add_positions(model, run.batch, run.peers, rows);
+  run.peers.to_stream(rows, x_TH, run.z.tokens, run.z.hidden, "embedding");
+}
+
 // Returns where a layer records the experts that it chose.
 RoutedTokens* routed_of(Saved* saved, RoutedTokens& unsaved) {
   if (saved == nullptr)
@@ -175,9 +190,10 @@ std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
 TypedPtr forward(const Transformer& model, const PackedTokens& batch,
                  const RunContext& context, Workspace& workspace, Saved* saved,
                  std::vector<std::vector<float>>* probe) {
-  const TensorPeers peers(context, *model.backend, model.split_tokens);
+  TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const TypedPtr hidden = workspace.take(z.gathered, z.types.storage);
+  peers.use_streams(hidden.data());
   TypedPtr x = workspace.take(z.stream, z.types.storage);
   const TypedPtr wide
     = peers.split() ? workspace.take(z.gathered, z.types.storage) : TypedPtr{};
@@ -185,16 +201,7 @@ TypedPtr forward(const Transformer& model, const PackedTokens& batch,
     workspace.take(z.stream, z.types.storage),
     workspace.take(z.tokens * z.widest.width, z.types.storage), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
-  if (context.groups.first_stage()) {
-    model.gate->before_forward(-1);
-    const TypedPtr rows = peers.split() ? wide : x;
-    embed(model, batch.ids_T, rows);
-    add_positions(model, batch, peers, rows);
-    peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
-  } else {
-    stack::receive(*model.backend, *context.groups.previous, x, z.stream,
-                   "activations");
-  }
+  first_stream(run, context, x);
   keep_probe(probe, x, run);
   const bool keeps = saved != nullptr && !saved->recompute;
   LayerSaved memory;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "models/kernels/host_backend.hpp"
+#include "models/parallel/context_rows.hpp"
 #include "models/transformer/moe.hpp"
 #include "models/transformer/weights.hpp"
 
@@ -17,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +39,9 @@ struct PackedTokens {
   /// [T, W] experts that tokens go to in all layers with experts, k per layer;
   /// -1: the router chooses. Empty: it always does.
   std::vector<std::int32_t> experts_TW;
+  /// The keys that these tokens see, if they are those of a cp rank: then they
+  /// are packed as one sequence, whatever sequences they are of.
+  std::optional<ContextRows> context;
   /// Weight of the balance loss of a sequence's experts in one layer; 0: none.
   double balance_weight = 0;
 

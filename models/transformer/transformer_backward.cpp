@@ -2,6 +2,7 @@
 // MLP's product are recomputed rather than kept: both are cheap.
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/balance_loss.hpp"
+#include "models/transformer/context_attention.hpp"
 #include "models/transformer/device_dispatch.hpp"
 #include "models/transformer/inputs_backward.hpp"
 #include "models/transformer/stack_forward.hpp"
@@ -263,6 +264,16 @@ struct LayerBackward {
     workspace.rewind(mark);
   }
 
+  void attention() {
+    if (batch.context)
+      ContextAttention{model, batch, peers, z, workspace}.backward(
+        w, s, scratch.d_context_TX, scratch.d_qkv_TX);
+    else
+      model.backend->attention_backward(stack::attention_shape(model, w, batch),
+                                        s.qkv_TX, s.context_TX, s.lse_AT,
+                                        scratch.d_context_TX, scratch.d_qkv_TX);
+  }
+
   void attend(TypedPtr dx_TH) {
     const ConstTypedPtr dy_TH = branch_gradient(
       dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
@@ -270,9 +281,7 @@ struct LayerBackward {
     end_weights(dy_TH, {s.context_TX, z.context}, g.o, w.adapters.o,
                 g.adapters.o);
     shared_bias(dy_TH, g.o_bias);
-    model.backend->attention_backward(stack::attention_shape(model, w, batch),
-                                      s.qkv_TX, s.context_TX, s.lse_AT,
-                                      scratch.d_context_TX, scratch.d_qkv_TX);
+    attention();
     heads_backward();
     const ConstRowsView dy{scratch.d_qkv_TX, z.qkv};
     const ConstTypedPtr x = normed(s.input_TH, w.input_norm);
@@ -317,10 +326,11 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
 void backward(const Transformer& model, const PackedTokens& batch,
               const Saved& saved, TypedPtr d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace) {
-  const TensorPeers peers(context, *model.backend, model.split_tokens);
+  TensorPeers peers(context, *model.backend, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
   const TypedPtr dx = workspace.take(z.stream, z.types.storage);
+  peers.use_streams(dx.data());
   const BackwardScratch scratch
     = backward_scratch(z, peers, model.shape, d_hidden_TH, workspace);
   if (context.groups.last_stage()) {

@@ -77,7 +77,10 @@ public:
       wanted_(wanted),
       workspace_(workspace),
       step_(std::min(wanted.size(), loss_chunk_rows(head))),
-      gathered_RH_(workspace.take(step_ * head.hidden(), hidden_TH.type())) {}
+      peers_(head.peers),
+      gathered_RH_(workspace.take(step_ * head.hidden(), hidden_TH.type())) {
+    peers_.use_streams(hidden_TH.data());
+  }
 
   bool next() {
     first_ += rows_;
@@ -101,7 +104,7 @@ public:
   }
   void take_parts() {
     parts_ = take_parts_of(1);
-    all_parts_ = head_.peers.alone() ? parts_ : take_parts_of(peers());
+    all_parts_ = peers_.alone() ? parts_ : take_parts_of(peers_.size());
   }
 
   void gather() {
@@ -128,10 +131,10 @@ public:
     const LogitRows shape{rows_, head_.vocab(), loss_inverse(head_),
                           loss_inverse_cap(head_), targets};
     head_.backend->logit_parts(shape, logits_RV, parts_);
-    if (!head_.peers.alone())
-      head_.peers.collect(&parts_->top, &all_parts_->top,
-                          rows_ * row_part_floats, "vocabulary statistics");
-    head_.backend->join_parts(shape, peers(), all_parts_,
+    if (!peers_.alone())
+      peers_.collect(&parts_->top, &all_parts_->top, rows_ * row_part_floats,
+                     "vocabulary statistics");
+    head_.backend->join_parts(shape, peers_.size(), all_parts_,
                               {found.logprobs_R + first_,
                                found.entropy_R + first_, found.lse_R + first_});
   }
@@ -145,13 +148,13 @@ public:
     float* own_RK = workspace_.take(count);
     head_.backend->picked_logits(picked, logits_RV, own_RK);
     float* all_PRK = own_RK;
-    if (!head_.peers.alone()) {
-      all_PRK = workspace_.take(count * peers());
-      head_.peers.collect(own_RK, all_PRK, count, "picked logits");
+    if (!peers_.alone()) {
+      all_PRK = workspace_.take(count * peers_.size());
+      peers_.collect(own_RK, all_PRK, count, "picked logits");
     }
     const std::int64_t entry = first_ * wanted_.picks;
     head_.backend->join_picked(
-      picked, peers(), all_PRK, found.lse_R + first_,
+      picked, peers_.size(), all_PRK, found.lse_R + first_,
       {found.picked.logits_RK + entry, found.picked.logprobs_RK + entry});
     workspace_.rewind(mark);
   }
@@ -166,10 +169,11 @@ public:
                                    d_picked_RK + entry, d_logits_RV);
   }
 
-private:
-  std::uint32_t peers() const {
-    return head_.peers.size();
+  const TensorPeers& peers() const {
+    return peers_;
   }
+
+private:
   RowPart* take_parts_of(std::uint32_t peers) {
     return reinterpret_cast<RowPart*>(
       workspace_.take(step_ * peers * row_part_floats));
@@ -196,6 +200,7 @@ private:
   const WantedTokens& wanted_;
   Workspace& workspace_;
   std::int64_t step_;
+  TensorPeers peers_;
   std::int64_t first_ = 0;
   std::int64_t rows_ = 0;
   TypedPtr gathered_RH_;
@@ -322,10 +327,10 @@ void token_statistics_backward(
 TopTokens top_tokens(const VocabularyHead& head, ConstTypedPtr hidden_TH,
                      const WantedTokens& wanted, std::int64_t per_row,
                      Workspace& workspace) {
-  const std::uint32_t peers = head.peers.size();
   TopTokens found{.per_row = per_row, .ids_RK = {}, .logprobs_RK = {}};
   const Workspace::Mark mark = workspace.mark();
   LossChunks chunks(head, hidden_TH, wanted, workspace);
+  const TensorPeers& peers = chunks.peers();
   float* logits = chunks.take_logits();
   chunks.take_parts();
   const std::int64_t count = wanted.size();
@@ -340,24 +345,26 @@ TopTokens top_tokens(const VocabularyHead& head, ConstTypedPtr hidden_TH,
     const std::int64_t entries = chunks.rows() * per_row;
     // Logits, then ids, of this rank and then of all.
     float* own = workspace.take(2 * entries);
-    float* all = head.peers.alone() ? own : workspace.take(2 * entries * peers);
+    float* all
+      = peers.alone() ? own : workspace.take(2 * entries * peers.size());
     head.backend->largest_logits(
       {chunks.rows(), head.vocab(), per_row, head.first_token}, logits, own,
       reinterpret_cast<std::int32_t*>(own + entries));
-    if (!head.peers.alone()) {
-      head.peers.collect(own, all, entries, "largest logits");
-      head.peers.collect(own + entries, all + entries * peers, entries,
-                         "ids of the largest logits");
+    if (!peers.alone()) {
+      peers.collect(own, all, entries, "largest logits");
+      peers.collect(own + entries, all + entries * peers.size(), entries,
+                    "ids of the largest logits");
     }
-    const auto largest = head.backend->read(all, 2 * entries * peers);
+    const auto largest = head.backend->read(all, 2 * entries * peers.size());
     const auto lse_R
       = head.backend->read(rows.lse_R + chunks.first(), chunks.rows());
-    top_join({.peers = peers,
+    peers.check();
+    top_join({.peers = peers.size(),
               .rows = chunks.rows(),
               .per_row = per_row,
               .logits_PRK = largest.floats(),
               .ids_PRK = reinterpret_cast<const std::int32_t*>(
-                largest.floats() + entries * peers),
+                largest.floats() + entries * peers.size()),
               .lse_R = lse_R.floats()},
              loss_inverse(head), found);
     workspace.rewind(of_chunk);

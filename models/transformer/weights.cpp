@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "config/model/lora.hpp"
+#include "config/model/product_operands.hpp"
 #include "models/parallel/local_model.hpp"
 
 #include <string>
@@ -30,14 +31,10 @@ struct WeightLookup {
   Plane plane;
   const Parameters* adapters = nullptr;
   Plane adapter_plane = Plane::weight;
-  const Parameters* fp32 = nullptr; // has what products do not read
 
   at::Tensor optional(const std::string& name) const {
-    if (parameters == nullptr)
-      return {};
-    if (fp32 != nullptr && fp32->find(name) >= 0)
-      return weight_view(*fp32, plane, name);
-    return weight_view(*parameters, plane, name);
+    return parameters == nullptr ? at::Tensor{}
+                                 : weight_view(*parameters, plane, name);
   }
   at::Tensor required(const std::string& name) const {
     at::Tensor found = optional(name);
@@ -174,12 +171,6 @@ float* data_or_null(const at::Tensor& tensor) {
 
 } // namespace
 
-bool read_by_products(const ParameterShape& parameter) {
-  return !parameter.vector && parameter.name != "score.weight"
-         && parameter.name != "model.embed_positions.weight"
-         && !parameter.name.ends_with(".router.weight");
-}
-
 NormWeights Norm::weights() const {
   return {data_or_null(weight), data_or_null(bias)};
 }
@@ -225,10 +216,9 @@ Weights weights_of(const LocalModel& part, const Parameters& parameters,
   return looked_up(part, {&parameters, plane});
 }
 
-Weights weights_of(const LocalModel& base, const FrozenParameters& frozen,
+Weights weights_of(const LocalModel& base, const Parameters* frozen,
                    const Parameters& trained, Plane plane) {
-  return looked_up(base,
-                   {frozen.all, Plane::weight, &trained, plane, frozen.fp32});
+  return looked_up(base, {frozen, Plane::weight, &trained, plane});
 }
 
 } // namespace troupe::models

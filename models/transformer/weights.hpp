@@ -94,20 +94,11 @@ struct Weights {
 /// Returns views of one plane by their role in the stack.
 Weights weights_of(const LocalModel& part, const Parameters& parameters,
                    Plane plane);
-/// Frozen parameters of a model with adapters.
-struct FrozenParameters {
-  const Parameters* all = nullptr;  ///< null: none of them is viewed
-  const Parameters* fp32 = nullptr; ///< those that have no masters in `all`;
-                                    ///< null: it has all masters
-};
 /// Returns views of a model with adapters: frozen parameters, a part laid out
-/// as `base` (none in other planes than the weights), the trained ones in one
-/// plane of `trained`.
-Weights weights_of(const LocalModel& base, const FrozenParameters& frozen,
+/// as `base` (null: none, as in other planes than the weights), the trained
+/// ones in one plane of `trained`.
+Weights weights_of(const LocalModel& base, const Parameters* frozen,
                    const Parameters& trained, Plane plane);
-/// Returns whether the parameter is read in the type of products' operands: by
-/// products, or as an embedding.
-bool read_by_products(const ParameterShape& parameter);
 /// Returns the same for a whole model on one device.
 Weights weights_of(const ModelShape& shape, const Parameters& parameters,
                    Plane plane);

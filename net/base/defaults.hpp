@@ -62,6 +62,9 @@ inline constexpr std::uint64_t kMaxIdleBufferBytes = std::uint64_t{512} << 20;
 /// Pending messages at one end of a channel: more than a pipeline has
 /// micro-batches in flight, and a bound on memory.
 inline constexpr std::size_t kMaxChannelMessages = 64;
+/// Messages of a direction that are on their way where they are work of
+/// streams: the peer is at one while the next is written.
+inline constexpr std::size_t kMaxStreamMessages = 2;
 
 /// Part of a buffer that members in different processes exchange at a time: two
 /// of these per member stay in the caches, and a barrier is cheap in

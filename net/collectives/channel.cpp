@@ -45,6 +45,7 @@ using channel_internal::ChannelMessage;
 struct Channel::Impl {
   ChannelGroups groups;
   ChannelDevice device;
+  std::optional<StreamChannel> streams;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<ChannelMessage> pending;       ///< the first is in flight
@@ -116,6 +117,8 @@ Channel::Channel(ChannelGroups groups, ChannelDevice device)
                  && groups.out->rank() == 0 && groups.in->rank() == 1,
                "a channel has two ends");
   impl_->groups = std::move(groups);
+  if (device.streams.out != nullptr)
+    impl_->streams.emplace(std::move(device.streams), device.memory);
   impl_->device = std::move(device);
   impl_->sender = std::thread([this] { impl_->send_all(); });
 }
@@ -146,6 +149,21 @@ void Channel::send(const void* data, std::size_t bytes, const char* name) {
 
 void Channel::receive(void* data, std::size_t bytes, const char* name) {
   impl_->groups.in->broadcast(data, bytes, DType::u8, 0, name);
+}
+
+StreamChannel* Channel::on_streams(const void* data) {
+  const bool found = impl_->streams && impl_->streams->connect(data);
+  return found ? &*impl_->streams : nullptr;
+}
+
+void Channel::check() {
+  if (impl_->streams)
+    impl_->streams->check();
+}
+
+void Channel::compare() {
+  if (impl_->streams)
+    impl_->streams->compare();
 }
 
 } // namespace troupe::net

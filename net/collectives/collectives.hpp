@@ -54,7 +54,7 @@ public:
 
   /// Returns the group's calls in the order of a device's streams, for memory
   /// like `data`; null: it has none, as all groups of hosts. All members ask
-  /// alike: the first time they agree, and connect.
+  /// alike: the first time they connect.
   virtual StreamCollectives* on_streams(const void* /*data*/) {
     return nullptr;
   }

@@ -215,8 +215,8 @@ ChannelGroups make_channel_groups(const GroupSpec& spec,
   };
   const auto there = direction(0);
   const auto back = direction(1);
-  return spec.index == 0 ? ChannelGroups{there, back}
-                         : ChannelGroups{back, there};
+  return spec.index == 0 ? ChannelGroups{there, back, 0}
+                         : ChannelGroups{back, there, 1};
 }
 
 std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,

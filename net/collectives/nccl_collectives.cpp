@@ -1,7 +1,7 @@
 #include "net/collectives/nccl_collectives.hpp"
 
+#include "config/base/error.hpp"
 #include "config/base/log.hpp"
-#include "net/collectives/nccl_agreement.hpp"
 #include "net/collectives/nccl_call.hpp"
 #include "net/collectives/nccl_exchange.hpp"
 #include "net/collectives/nccl_group.hpp"
@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
+#include <string_view>
 
 namespace troupe::net {
 
@@ -27,7 +27,16 @@ public:
               .device = member.device,
               .progress_deadline = member.progress_deadline,
               .failure_of_others = [this] { return member_.host->failure(); }},
-             library) {}
+             library) {
+    const auto why_not = why_no_nccl(member.offers);
+    has_nccl_ = why_not.empty();
+    TROUPE_CHECK(member.offers.size() == size(),
+                 member.group + ": not one offer a member");
+    TROUPE_CHECK(!has_nccl_ || library.why_not.empty(),
+                 member.group + ": NCCL was offered: " + library.why_not);
+    if (rank() == 0)
+      log_transport(why_not);
+  }
   ~NcclCollectives() override {
     abort({Errc::peer_lost, fmt::format("NCCL, rank {}", rank()),
            "left the group", ""});
@@ -68,7 +77,7 @@ public:
   }
   void exchange(const Pieces& pieces, const char* name) override {
     compare_calls();
-    if (!agrees_on_nccl())
+    if (!has_nccl_)
       return member_.host->exchange(pieces, name);
     const auto is_on_gpu = [&](const auto& piece) {
       return piece.bytes == 0 || library_.on_gpu(piece.data);
@@ -89,7 +98,7 @@ public:
     member_.host->barrier(name);
   }
   StreamCollectives* on_streams(const void* data) override {
-    if (!agrees_on_nccl() || !library_.on_gpu(data))
+    if (!has_nccl_ || !library_.on_gpu(data))
       return nullptr;
     ending_all_on_failure([&] { join(); });
     return &*streams_;
@@ -104,26 +113,21 @@ public:
   }
 
 private:
-  /// Agrees in the first call of the group: all members make the same calls.
-  /// After that a member whose memory is not where the others' is meets them in
-  /// another call of the host's group, which names both.
+  /// All members make the same calls. One whose memory is not where the
+  /// others' is meets them in another call of the host's group, which names
+  /// both.
   bool uses_nccl(const void* pointer) {
     compare_calls();
-    return agrees_on_nccl() && library_.on_gpu(pointer);
-  }
-  bool agrees_on_nccl() {
-    if (!agreed_)
-      agreed_ = agree();
-    return *agreed_;
+    return has_nccl_ && library_.on_gpu(pointer);
   }
 
-  bool agree() {
-    const auto why_not = why_no_nccl(
-      *member_.host, {member_.gpu, library_.why_not.empty() ? 1 : 0});
-    if (!why_not.empty() && rank() == 0)
-      log::net.warn("numbers of GPUs go through the host: "
-                    + std::string(why_not));
-    return why_not.empty();
+  void log_transport(std::string_view why_not) const {
+    if (why_not.empty())
+      log::net.info(
+        fmt::format("{}: NCCL between {} GPUs", member_.group, size()));
+    else
+      log::net.warn(fmt::format("{}: numbers of GPUs go through the host: {}",
+                                member_.group, why_not));
   }
 
   /// Compares what members called on streams since they met, which is now.
@@ -178,7 +182,7 @@ private:
 
   const NcclMember member_;
   const NcclLibrary& library_;
-  std::optional<bool> agreed_; ///< whether the group uses NCCL
+  bool has_nccl_ = false; ///< all members, and a GPU each
   NcclGroup group_;
   std::optional<NcclStreams> streams_; ///< once the group has joined
 };

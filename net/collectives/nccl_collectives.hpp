@@ -8,29 +8,30 @@
 #pragma once
 
 #include "net/collectives/collectives.hpp"
+#include "net/collectives/nccl_agreement.hpp"
 #include "net/collectives/nccl_library.hpp"
 
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::net {
 
 struct NcclMember {
+  std::string group;                 ///< its name, for the log
   std::shared_ptr<Collectives> host; ///< same members in the same order
   int device = 0;                    ///< its number in this process
   std::chrono::milliseconds progress_deadline{0};
-  /// Identity of the device: the same in every process, other devices' differ.
-  std::array<std::int32_t, 4> gpu{};
+  /// Lists what each member has, this one too: the same for all.
+  std::vector<NcclOffer> offers;
   /// Returns the stream of the calling thread's kernels; none: the default one.
   std::function<CudaStream()> thread_stream = {};
 };
 
-/// Returns the group without waiting; the first call agrees on NCCL, the first
-/// on GPU memory connects.
+/// Returns the group without waiting. Whether it uses NCCL follows from the
+/// offers, and is logged; the first call on GPU memory connects.
 std::shared_ptr<Collectives> make_nccl_collectives(const NcclMember& member,
                                                    const NcclLibrary& library
                                                    = NcclLibrary::machine());

@@ -45,7 +45,7 @@ NcclLibrary NcclLibrary::open(const char* nccl, const char* cuda_runtime) {
   c.find("cudaEventQuery", lib.cuda.events.query);
   c.find("cudaEventDestroy", lib.cuda.events.drop);
   c.find("cudaStreamWaitEvent", lib.cuda.events.hold_stream);
-  c.find("cudaStreamIsCapturing", lib.cuda.events.is_capturing);
+  c.find("cudaStreamIsCapturing", lib.cuda.events.capture_of);
   c.find("cudaMalloc", lib.blocks.take);
   c.find("cudaFree", lib.blocks.give);
   c.find("cudaMemcpyAsync", lib.blocks.copy);

@@ -17,6 +17,10 @@ using NcclCommunicator = void*;
 
 using CudaEvent = void*;
 
+/// State of a capture from a stream, as cudaStreamCaptureStatus. An
+/// invalidated capture takes no more work and is refused at its end.
+enum class CaptureState : int { none = 0, active = 1, invalidated = 2 };
+
 /// Marks in the order of streams, for which other streams wait.
 struct CudaEvents {
   int (*make)(CudaEvent* made, unsigned flags) = nullptr;
@@ -25,8 +29,7 @@ struct CudaEvents {
   int (*drop)(CudaEvent event) = nullptr;
   int (*hold_stream)(CudaStream stream, CudaEvent until, unsigned flags)
     = nullptr;
-  /// Sets 0 unless a graph is captured from the stream.
-  int (*is_capturing)(CudaStream stream, int* status) = nullptr;
+  int (*capture_of)(CudaStream stream, CaptureState* state) = nullptr;
 };
 
 /// Functions of CUDA's runtime by name; results are 0 on success.

@@ -72,13 +72,16 @@ StreamTicket NcclStreams::enqueue(const NcclCall& call, const char* name,
   return ending_all_on_failure([&] {
     group_.use_device();
     const CudaStream stream = thread_stream();
-    if (!is_capturing(stream))
+    const CaptureState capture = capture_of(stream);
+    if (capture == CaptureState::none)
       return watched(mark, stream, start, order);
     TROUPE_CHECK(order == StreamOrder::in_line,
                  std::string(name) + ": captured calls are in line");
     check();
+    if (capture == CaptureState::invalidated) // NCCL would take it for none
+      return StreamTicket{};
     start(stream);
-    log_.add(mark);
+    captured_.push_back(mark);
     return StreamTicket{};
   });
 }
@@ -121,10 +124,18 @@ void NcclStreams::launch(const char* name, const std::function<void()>& graph) {
   ending_all_on_failure([&] {
     group_.use_device();
     const CudaStream stream = thread_stream();
-    TROUPE_CHECK(!is_capturing(stream), "a graph is launched in a capture");
+    TROUPE_CHECK(capture_of(stream) == CaptureState::none,
+                 "a graph is launched in a capture");
     watched(
       mark, stream, [&](CudaStream) { graph(); }, StreamOrder::in_line);
   });
+}
+
+void NcclStreams::end_capture(bool is_kept) {
+  if (is_kept)
+    for (const CallMark& mark : captured_)
+      log_.add(mark);
+  captured_.clear();
 }
 
 void NcclStreams::check() {
@@ -148,11 +159,11 @@ CudaStream NcclStreams::thread_stream() const {
   return spec_.thread_stream ? spec_.thread_stream() : nullptr;
 }
 
-bool NcclStreams::is_capturing(CudaStream stream) const {
-  int status = 0;
-  check_cuda(library_.cuda.events.is_capturing(stream, &status),
+CaptureState NcclStreams::capture_of(CudaStream stream) const {
+  auto state = CaptureState::none;
+  check_cuda(library_.cuda.events.capture_of(stream, &state),
              "asking a stream for its capture");
-  return status != 0;
+  return state;
 }
 
 void NcclStreams::check_cuda(int result, const std::string& name) const {

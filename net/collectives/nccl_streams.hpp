@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace troupe::net {
 
@@ -46,6 +47,7 @@ public:
                          StreamOrder order) override;
   void join(StreamTicket ticket) override;
   void launch(const char* name, const std::function<void()>& graph) override;
+  void end_capture(bool is_kept) override;
   void check() override;
   void compare() override;
 
@@ -59,7 +61,7 @@ private:
                        const std::function<void(CudaStream)>& start,
                        StreamOrder order);
   CudaStream thread_stream() const;
-  bool is_capturing(CudaStream stream) const;
+  CaptureState capture_of(CudaStream stream) const;
   void check_cuda(int result, const std::string& name) const;
   template <class Body>
   std::invoke_result_t<Body> ending_all_on_failure(const Body& body);
@@ -69,6 +71,7 @@ private:
   NcclGroup& group_;
   const NcclLibrary& library_;
   CallLog log_;
+  std::vector<CallMark> captured_; ///< since the last end of a capture
   StreamWatchdog watchdog_;
 };
 

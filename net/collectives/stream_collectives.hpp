@@ -3,7 +3,8 @@
 // Errors that a meeting would find are found later (I7): a watchdog ends the
 // group when a call does not end, and members compare the calls they made when
 // they meet next. Captured calls are part of their graph: they have no events,
-// and who launches the graph says so (`launch`).
+// who launches the graph says so (`launch`), and they count once all members
+// have captured theirs (`end_capture`).
 //
 // Each member is driven by one thread at a time. Memory of a call must not be
 // freed or written before the thread's stream has come after the call.
@@ -57,6 +58,10 @@ public:
   /// Launches, by `graph`, work in the thread's stream that holds captured
   /// calls of the group, and watches it like a call of this name.
   virtual void launch(const char* name, const std::function<void()>& graph) = 0;
+  /// Says, once members have met after a capture, if all of them keep its
+  /// graph. Else its calls count as not made: a member whose device refused may
+  /// have made fewer.
+  virtual void end_capture(bool is_kept) = 0;
 
   /// Throws the group's failure, without a meeting. Calls that an abort ended
   /// leave wrong numbers, so the host asks after it has waited for its stream

@@ -1,6 +1,7 @@
 #include "plans/check/host_limits.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/check/too_full.hpp"
 #include "plans/memory/offloaded_memory.hpp"
 
 #include <fmt/format.h>
@@ -10,10 +11,6 @@
 namespace troupe::plans::internal {
 
 namespace {
-
-std::string gigabytes(std::uint64_t bytes) {
-  return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
-}
 
 /// Returns why a host has too little memory for both.
 PlanMistake too_little(std::uint32_t node, std::uint64_t limit,

@@ -24,6 +24,7 @@ namespace {
 
 using internal::memory_hint;
 using internal::why_no_chunks;
+using internal::why_no_context;
 using internal::why_no_offload;
 using internal::why_no_second;
 using internal::why_no_servers;
@@ -38,10 +39,10 @@ std::string quantity(std::uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// Returns "d4t2 on 8 devices": `strategy` with this many dp ranks.
-std::string with_dp(Strategy strategy, std::uint32_t dp) {
-  strategy.dp = dp;
-  strategy.zero = dp == 1 ? Zero::none : strategy.zero;
+/// Returns "d4t2 on 8 devices": `strategy` with this many ranks for samples.
+std::string with_ranks(Strategy strategy, std::uint32_t ranks) {
+  strategy.dp = ranks * strategy.cp;
+  strategy.zero = strategy.dp == 1 ? Zero::none : strategy.zero;
   return fmt::format("{} on {}", to_string(strategy),
                      quantity(strategy.num_devices(), "device"));
 }
@@ -229,6 +230,8 @@ private:
     auto why = why_illegal(strategy, shape);
     if (why.empty() && call.kind == CallKind::generate)
       why = why_not_decoding(strategy);
+    if (why.empty())
+      why = why_no_context(context_, call, placement);
     if (!why.empty())
       refuse(path + ".strategy", why);
     return why.empty();
@@ -246,13 +249,13 @@ private:
   void check_batch(const std::string& path, const Call& call,
                    const Placement& placement) {
     const auto least = least_samples(call);
-    const auto dp = placement.strategy.dp;
-    if (least > 0 && dp > least)
-      wrong(path + ".strategy",
-            fmt::format("at most d{}, as many dp ranks as a {} has samples",
-                        least,
-                        call.kind == CallKind::train ? "mini-batch" : "step"),
-            to_string(placement.strategy), with_dp(placement.strategy, least));
+    const auto ranks = placement.strategy.sample_ranks();
+    if (least > 0 && ranks > least)
+      wrong(
+        path + ".strategy",
+        fmt::format("at most d{}, as many dp ranks as a {} has samples", least,
+                    call.kind == CallKind::train ? "mini-batch" : "step"),
+        to_string(placement.strategy), with_ranks(placement.strategy, least));
     if (placement.micro_batch_tokens < 0)
       wrong(path + ".micro_batch_tokens", "a number >= 0",
             std::to_string(placement.micro_batch_tokens), "leaving it out");
@@ -262,7 +265,7 @@ private:
     if (placement.micro_batches > 0 && placement.micro_batch_tokens > 0)
       wrong(path + ".micro_batches", "micro_batches or micro_batch_tokens",
             "both", "leaving one out");
-    const auto a_rank = std::max(1u, least / std::max(1u, dp));
+    const auto a_rank = std::max(1u, least / std::max(1u, ranks));
     if (least > 0 && placement.micro_batches > static_cast<int>(a_rank))
       wrong(
         path + ".micro_batches",

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,12 @@ struct CheckContext {
   /// Number of servers that generate (`rollout.servers`), 0: one is started
   /// per dp rank; absent: our own engine generates.
   std::optional<std::size_t> servers = {};
+  /// Roles whose experts are balanced by a loss of each sequence
+  /// (`router_aux_loss_coef`).
+  std::set<std::string> balanced_roles = {};
 
+  /// Returns the same for another plan, which must outlive it.
+  CheckContext with_plan(const ExecutionPlan& other) const;
   /// Returns what a plan may use of a device; the largest number: not known.
   std::uint64_t memory_of(Rank device) const;
   /// Returns the memory of a node's host likewise.

@@ -18,6 +18,10 @@ std::string why_no_slices(const CheckContext& context, const Call& call,
 /// may generate the call like this (`rollout.engine`).
 std::string why_no_servers(const CheckContext& context, const Call& call,
                            const Placement& placement);
+/// Returns "expected ...", or an empty string if the tokens of the call's
+/// samples may be cut like this, by a strategy that is legal otherwise.
+std::string why_no_context(const CheckContext& context, const Call& call,
+                           const Placement& placement);
 /// Returns "expected ...", or an empty string if the second roles of the call's
 /// conversations may be placed like this.
 std::string why_no_second(const CheckContext& context, const Call& call,

@@ -117,6 +117,21 @@ std::string sharding_hint(const CheckContext& context, Rank device) {
 
 } // namespace internal
 
+CheckContext CheckContext::with_plan(const ExecutionPlan& other) const {
+  return {.workflow = workflow,
+          .plan = other,
+          .sizes = sizes,
+          .shapes = shapes,
+          .dtypes = dtypes,
+          .device_memory_bytes = device_memory_bytes,
+          .host_memory_bytes = host_memory_bytes,
+          .nodes = nodes,
+          .corrects_for_lag = corrects_for_lag,
+          .evaluation = evaluation,
+          .servers = servers,
+          .balanced_roles = balanced_roles};
+}
+
 std::uint64_t CheckContext::memory_of(Rank device) const {
   const auto node = plan.cluster.node_of(device);
   const auto bytes = node < nodes.size() ? nodes[node].device_bytes
@@ -194,6 +209,9 @@ CheckContext make_check_context(const Settings& settings,
     sizes.engine.grouped_rows_at_once = defaults::grouped_rows_at_once_on_gpu;
     sizes.engine.storage = StorageRule::gpu;
     sizes.engine.draws = draw_place(settings);
+  } else {
+    // a plan does not know which CPUs will run it
+    sizes.engine.packed_bf16 = DType::f32;
   }
   sizes.engine.serves = !settings.rollout.engine.is_own();
   sizes.engine.serves_on_host
@@ -206,6 +224,9 @@ CheckContext make_check_context(const Settings& settings,
                              || settings.algorithm.correction.kind != "none";
   if (!settings.rollout.engine.is_own())
     context.servers = settings.rollout.engine.servers.size();
+  for (const auto& [role, model] : settings.models)
+    if (model.optimizer.router_aux_loss_coef > 0)
+      context.balanced_roles.insert(role);
   return context;
 }
 

@@ -9,11 +9,11 @@
 
 namespace troupe::plans::internal {
 
-namespace {
-
 std::string gigabytes(std::uint64_t bytes) {
   return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
 }
+
+namespace {
 
 std::string got_of(const DevicePeak& peak) {
   const auto servers

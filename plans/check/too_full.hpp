@@ -12,6 +12,9 @@
 
 namespace troupe::plans::internal {
 
+/// Returns "12.34 GB".
+std::string gigabytes(std::uint64_t bytes);
+
 class TooFull {
 public:
   /// Adds the device if its peak is above `limit`. `hint` returns what to try;

@@ -2,7 +2,9 @@
 
 #include "config/base/error.hpp"
 #include "plans/cost/least_move.hpp"
+#include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <algorithm>
 
@@ -24,6 +26,20 @@ double bytes_gathered(double model_bytes, const Strategy& to) {
   return model_bytes / (double(to.tp) * to.pp);
 }
 
+/// Returns the share of a role's bytes that moves send between nodes: to
+/// replicas of a GPU that only compute in bf16
+/// (plans/weights/rounded_moves.hpp) weights go as bf16.
+double sent_share(const PlanProblem& problem, const std::string& role) {
+  const Role* const found = problem.workflow.find_role(role);
+  const auto planes = problem.planes(role);
+  const bool rounds = planes.rounded && found != nullptr && found->trained
+                      && !found->ema && !problem.sizes.engine.serves
+                      && !problem.shapes.at(role).lora.exists();
+  return rounds ? static_cast<double>(size_bytes(*planes.rounded))
+                    / static_cast<double>(size_bytes(planes.stored))
+                : 1;
+}
+
 } // namespace
 
 CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
@@ -31,9 +47,11 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
     hardware_(problem.hardware),
     cores_(problem.hardware, problem.cluster),
     effects_(effects) {
-  for (const auto& [role, shape] : problem.shapes)
-    models_.emplace(role,
-                    Model(shape, problem.dtype(role), problem.stored(role)));
+  for (const auto& [role, shape] : problem.shapes) {
+    Model model(shape, problem.dtype(role), problem.stored(role));
+    model.trained.sent_share = sent_share(problem, role);
+    models_.emplace(role, std::move(model));
+  }
   const auto& kinds = problem.hardware.kinds;
   if (kinds.empty())
     return;
@@ -77,7 +95,7 @@ CostModel::Job CostModel::make_job(const Call& call,
           .last_layers = double(layers.last()),
           .other_layers = double(layers.most_before()),
           .micro_batches = double(batches.count),
-          .samples = samples,
+          .samples = samples / ranks_of_a_sample(call.kind, strategy),
           .rounds = rounds,
           .kinds = kinds_of(placement.devices)};
 }
@@ -191,7 +209,8 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   auto both = from.devices;
   both.insert(both.end(), to.devices.begin(), to.devices.end());
   const auto& hw = numbers(kinds_of(both));
-  auto seconds = move_seconds(bytes, hw);
+  const auto& model = models_.find(role)->second;
+  auto seconds = move_seconds(bytes, hw, model.trained.sent_share);
   // a different sharding of the same devices uses no link, but is still a task
   if (seconds == 0 && from.strategy != to.strategy)
     seconds = hw.move_s;
@@ -199,7 +218,6 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   const auto alone = problem_.measured.move_factor * cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
     return alone * seconds;
-  const auto& model = models_.find(role)->second;
   const auto gathered
     = bytes_gathered(model.parameters * model.bytes.weight, to.strategy);
   return alone
@@ -216,9 +234,9 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
   if (from.ep > 1 || to.ep > 1)
     return 0; // parts of experts differ from those of tensors
   const auto& model = models_.find(role)->second;
-  const auto seconds
-    = least_move_seconds(model.trained.moved, from, to,
-                         problem_.cluster.devices_per_node, hardware_);
+  const auto seconds = least_move_seconds(model.trained.moved, from, to,
+                                          problem_.cluster.devices_per_node,
+                                          hardware_, model.trained.sent_share);
   const auto gather_s
     = from.zero == Zero::z3
         ? hardware_.move_s
@@ -237,8 +255,13 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
   const auto num_weights = strategy.zero == Zero::z3 ? 1.0 : dp;
   const auto num_moments = strategy.zero == Zero::none ? dp : 1.0;
   auto bytes = 0.0; // per device and parameter of the model
+  const auto stored = problem_.planes(role);
   if (planes.offload_weights)
-    bytes += model.bytes.weight * num_weights;
+    bytes += (stored.has_no_masters
+                  && !needs_masters(problem_.shapes.at(role), strategy)
+                ? size_bytes(*stored.rounded)
+                : model.bytes.weight)
+             * num_weights;
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * num_moments;
   return cores_.alone(mesh.devices) * model.trained.parameters * bytes
@@ -262,8 +285,9 @@ double CostModel::inference_s(const Job& job) const {
 
 /// Gradients are summed over dp once per mini-batch, layer by layer. Sharding
 /// (z1) sends the same bytes: half of them before the optimizer's step, and
-/// then, on GPUs with the rate of a gather, the weights that it changed.
-double CostModel::gradients_s(const Job& job) const {
+/// then, on GPUs with the rate of a gather, the weights that it changed: as
+/// kernels read them, but as stored after the last of `steps` steps.
+double CostModel::gradients_s(const Job& job, double steps) const {
   if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.bytes.weight
@@ -274,8 +298,12 @@ double CostModel::gradients_s(const Job& job) const {
                       : link_Bps(job, job.span.data);
   const auto latency_s = std::max(job.other_layers, job.last_layers)
                          * link_latency_s(job, job.span.data);
+  const auto& number = job.model.bytes;
+  const auto gathered
+    = ((steps - 1) * number.gathered / number.weight + 1) / steps;
   if (is_counted() && job.placement.strategy.zero == Zero::z1)
-    return bytes / 2 / rate + bytes / 2 / gather_Bps(hw, job.span.data)
+    return bytes / 2 / rate
+           + gathered * bytes / 2 / gather_Bps(hw, job.span.data)
            + 2 * latency_s;
   return bytes / rate + latency_s;
 }
@@ -306,10 +334,12 @@ double CostModel::train_s(const Job& job) const {
     pass
       = passes_s(job, forwards * time.forward() + time.backward(), head, hop);
   }
-  const auto gathers = gather_s(job, 3 * job.micro_batches);
+  const auto& number = job.model.bytes;
+  const auto scatter = number.weight / number.gathered; // of gradients
+  const auto sharded = gather_s(job, (2 + scatter) * job.micro_batches);
   const auto steps
     = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
-  return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
+  return steps * (pass + sharded + gradients_s(job, steps) + optimizer_s(job));
 }
 
 } // namespace troupe::plans

@@ -5,8 +5,8 @@
 // (cluster_hardware.hpp).
 //
 // Symbols: L layers, h hidden, K KV width, V vocabulary, P_l parameters of a
-// layer's matrices, P of the model, e bytes per parameter; strategy d, p, t; B
-// samples, q their tokens, M micro-batches, tok tokens of one micro-batch; F
+// layer's matrices, P of the model, e bytes per parameter; strategy d, c, p, t;
+// B samples, q their tokens, M micro-batches, tok tokens of one on a device; F
 // matrix FLOP/s, Fa attention FLOP/s, W device memory bytes/s, nv and ib
 // bytes/s inside a node and between nodes.
 //
@@ -14,8 +14,8 @@
 //                   w = h / t: narrow shards are slower
 //           other = 2 A q tok / (t Fa) + 30 e tok h / (t W): causal attention
 //                   of width A, about 30 passes over the hidden states
-//           comm  = 2 (2 (t-1)/t e tok h / link + latency): two all-reduces;
-//                   sequence parallelism sends the same bytes
+//           comm  = 2 (2 (t-1)/t e tok h / link + latency): two all-reduces, s
+//                   sends the same; and c: 2 (c-1) e tok K / (t link) + latency
 //           host  = launches; a layer takes max(gemm + other + comm, host)
 //   experts E of P_e parameters each, k per token (Mixtral): the product counts
 //           P_l - (E - k) P_e; reads count the experts that tok tokens touch,
@@ -27,28 +27,26 @@
 //           weights are frozen beside adapters); gradients summed over d
 //           (sum_Bps: a link is slower while devices compute); 30 bytes of
 //           optimizer traffic per parameter, divided by d where sharded (z1,
-//           z3); z3 gathers parameters three times per pass
+//           z3); z3 gathers weights twice per pass and scatters gradients
 //   decode  one token, one layer: max(e P_l / (t W), 2 P_l b / (0.7 t F)) +
 //           max(read the KV cache of b responses, their products at Fa) + comm.
 //           A graph adds the gaps between its kernels; without graphs a layer
 //           takes at least the host's launches. Sampling is added per stage.
 //           Of p lanes a token takes max(M slowest stage, all stages + p hops)
 //   slots   responses beyond those decoded at once wait: each further batch of
-//           them adds its prompts and mean length
+//           them, and each chunk after the first, adds prompts and mean length
 //   servers 6 passes over 4 bytes of each trained P, at W or a GPU's host rate
 //   control call_s + call_device_s for each device of the mesh
 //   GPUs    of our engine: launches, bytes and copies as counted, in place of
 //           30 passes and guessed launches (gpu_cost.cpp, gpu_counts.hpp)
-//   chunks  the first ends with its longest response, each later one adds its
-//           prompts and mean length
 //
-// Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
-// of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
-// bubbles: Narayanan et al. 2021, arXiv 2104.04473; bytes of collectives: ring
-// algorithms (Thakur et al. 2005); ZeRO traffic: Rajbhandari et al. 2020.
+// Sources: forms and constants of 0.7, 0.8, 30 and 8: notes of the project,
+// fitted to ReaL (Mei et al. 2024, arXiv 2406.14088); bubbles: Narayanan et al.
+// 2021 (2104.04473); rings: Thakur et al. 2005; ZeRO: Rajbhandari et al. 2020.
 #pragma once
 
 #include "plans/cost/cost_effects.hpp"
+#include "plans/cost/gpu_layer.hpp"
 #include "plans/cost/mesh_span.hpp"
 #include "plans/cost/model_work.hpp"
 #include "plans/cost/move_cost.hpp"
@@ -113,7 +111,7 @@ public:
 private:
   using Model = internal::ModelWork;
   struct LayerTime {
-    double compute = 0, network = 0, host = 0;
+    double compute = 0, network = 0, gather = 0, host = 0;
     double backward_compute = 0, backward_host = 0;
     double forward() const;
     double backward() const;
@@ -128,7 +126,7 @@ private:
     double last_layers;  ///< of the last stage, which has the head
     double other_layers; ///< of the largest stage before it
     double micro_batches;
-    double samples;    ///< per micro-batch
+    double samples;    ///< per micro-batch; of a cp group, a rank's share
     double rounds = 1; ///< of a generation: all responses over those at once
     KindSet kinds = 0; ///< of nodes that the mesh is on
   };
@@ -149,20 +147,23 @@ private:
   std::optional<double> measured_s(const Job& job, ProfileOp op,
                                    double tokens) const;
   double layer_network_s(const Job& job, double tokens) const;
+  double context_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, PassKind kind, double tokens,
                   double attends) const;
   LayerTime gpu_layer(const Job& job, PassKind kind, double tokens,
                       double attends) const;
+  LayerTime gpu_forward(const Job& job, double tokens, double attends,
+                        const GpuLayer& given) const;
+  double gpu_kernels_s(const Job& job, double tokens, double attends,
+                       double products, double bytes) const;
   /// Returns the seconds of `products` products of the head per token.
   double head_s(const Job& job, PassKind kind, double tokens,
                 double products) const;
   double gpu_head_s(const Job& job, PassKind kind, double tokens,
                     double products) const;
   double hop_s(const Job& job, double tokens) const;
-  /// Returns the seconds of a pass through the slowest stage.
   double slowest_s(const Job& job, double layer_s, double head) const;
-  double passes_s(const Job& job, double layer_s, double head,
-                  double hop) const;
+  double passes_s(const Job& job, double layer, double head, double hop) const;
   double gather_s(const Job& job, double times) const;
   std::optional<double> measured_passes_s(const Job& job, ProfileOp op,
                                           double tokens, double hop) const;
@@ -170,7 +171,7 @@ private:
   double prefill_s(const Job& job, double samples, double tokens) const;
   double inference_s(const Job& job) const;
   double train_s(const Job& job) const;
-  double gradients_s(const Job& job) const;
+  double gradients_s(const Job& job, double steps) const;
   double optimizer_s(const Job& job) const;
   double decode_s(const Job& job, const std::vector<DecodePhase>& phases) const;
   double first_responses_s(const Job& job) const;
@@ -180,8 +181,7 @@ private:
   double decode_token_s(const Job& job, double responses, double context) const;
   double gpu_products_s(const Job& job, double tokens) const;
   double gpu_decode_read_s(const Job& job, double responses) const;
-  double gpu_decode_layer_s(const Job& job, double responses,
-                            double device_s) const;
+  double gpu_decode_layer_s(const Job& job, double rows, double device_s) const;
   LayerTime gpu_draw(const Job& job, double responses) const;
   double step_s(const Job& job, double responses, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;

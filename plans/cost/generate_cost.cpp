@@ -22,15 +22,27 @@ constexpr double server_element_bytes = 4; ///< a memory file has fp32
 
 } // namespace
 
-/// Feeds `samples` sequences of `length` tokens each.
+/// Feeds `samples` sequences of `length` tokens each; where a GPU's passes are
+/// counted, a full one ends within a sequence that the next one continues.
 double CostModel::prefill_s(const Job& job, double samples,
                             double length) const {
   const auto tokens = samples * length;
   const auto hop = hop_s(job, tokens);
   if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
     return *all;
-  return passes_s(job, layer(job, PassKind::score, tokens, length).forward(), 0,
-                  hop);
+  if (!counts_decoding())
+    return passes_s(job, layer(job, PassKind::score, tokens, length).forward(),
+                    0, hop);
+  const auto most = problem_.sizes.max_batch_tokens > 0
+                      ? problem_.sizes.max_batch_tokens
+                      : defaults::micro_batch_tokens;
+  const auto passes = prompt_passes(tokens, length, double(most));
+  auto fed = job;
+  fed.micro_batches *= passes.count;
+  const auto given = prompt_layer(fed.model, passes, fed.placement.strategy,
+                                  numbers(fed.kinds).compute_capability);
+  const auto time = gpu_forward(fed, passes.tokens, length, given);
+  return passes_s(fed, time.forward(), 0, hop_s(fed, passes.tokens));
 }
 
 /// Attention of `responses` responses with one query token each over `context`

@@ -68,46 +68,68 @@ double CostModel::gpu_products_s(const Job& job, double tokens) const {
          + seconds(of_experts, expert_width(m, job.placement.strategy));
 }
 
+/// `products`: those of a pass for each one of forward. Their bytes are read
+/// and written while they compute, the other ones not.
+double CostModel::gpu_kernels_s(const Job& job, double tokens, double attends,
+                                double products, double bytes) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto traffic = m.traffic.under(job.placement.strategy);
+  const auto weights = m.read_parameters(tokens) / job.t;
+  const auto scale = m.bytes.factor / bytes_of_count;
+  const auto attention_s
+    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops);
+  const auto own
+    = bytes_of_count * products * (weights + tokens * traffic.products());
+  const auto rest = std::max(0.0, bytes - own);
+  return std::max(products * gpu_products_s(job, tokens),
+                  scale * own / hw.mem_Bps)
+         + products * attention_s + scale * rest / hw.mem_Bps;
+}
+
+CostModel::LayerTime CostModel::gpu_forward(const Job& job, double tokens,
+                                            double attends,
+                                            const GpuLayer& given) const {
+  const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
+  const auto bytes
+    = least_forward_bytes(m.traffic.under(job.placement.strategy),
+                          m.read_parameters(tokens) / job.t, tokens);
+  return {.compute = gpu_kernels_s(job, tokens, attends, /*products=*/1,
+                                   given.traffic * bytes)
+                     + copies_s(hw, given.blocking_copies),
+          .network = layer_network_s(job, tokens),
+          .gather = context_s(job, tokens),
+          .host = launches_s(hw, given.launches)
+                  + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
+}
+
 CostModel::LayerTime CostModel::gpu_layer(const Job& job, PassKind kind,
                                           double tokens, double attends) const {
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto& strategy = job.placement.strategy;
-  const bool trains = kind == PassKind::train;
   const auto given = [&](GpuPass pass) {
     return plans::gpu_layer(m, pass, tokens, strategy, hw.compute_capability);
   };
   const auto forward = given(GpuPass::score);
+  const bool trains = kind == PassKind::train;
   const auto all = trains ? given(GpuPass::train) : forward;
-  const auto traffic = m.traffic.under(strategy);
-  const auto weights = m.read_parameters(tokens) / job.t;
-  const auto scale = m.bytes.factor / bytes_of_count;
-  const auto products_s = gpu_products_s(job, tokens);
-  const auto attention_s
-    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops);
-  // bytes of products are read and written while they compute; the others not
-  const auto seconds = [&](double times, double all_bytes) {
-    const auto own = bytes_of_count
-                     * (times * weights + times * tokens * traffic.products());
-    const auto rest = std::max(0.0, all.traffic * all_bytes - own);
-    return std::max(times * products_s, scale * own / hw.mem_Bps)
-           + times * attention_s + scale * rest / hw.mem_Bps;
-  };
-  const auto tensor_s = job.t > 1 ? hw.launch_tp_extra_s : 0.0;
-  LayerTime time{.compute
-                 = seconds(1, least_forward_bytes(traffic, weights, tokens)),
-                 .network = layer_network_s(job, tokens),
-                 .host = launches_s(hw, forward.launches) + tensor_s};
-  time.compute += copies_s(hw, forward.blocking_copies);
+  auto time
+    = gpu_forward(job, tokens, attends,
+                  {forward.launches, all.traffic, forward.blocking_copies});
   if (!trains)
     return time;
-  const auto times = m.trained.backward;
-  time.backward_compute = seconds(
-    times, least_backward_bytes(traffic, weights, tokens) * times / 2);
+  const auto products = m.trained.backward;
+  const auto bytes
+    = least_backward_bytes(m.traffic.under(strategy),
+                           m.read_parameters(tokens) / job.t, tokens)
+      * products / 2;
   time.backward_compute
-    += copies_s(hw, all.blocking_copies - forward.blocking_copies);
-  time.backward_host
-    = launches_s(hw, all.launches - forward.launches) + tensor_s;
+    = gpu_kernels_s(job, tokens, attends, products, all.traffic * bytes)
+      + copies_s(hw, all.blocking_copies - forward.blocking_copies);
+  time.backward_host = launches_s(hw, all.launches - forward.launches)
+                       + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
   return time;
 }
 

@@ -44,13 +44,17 @@ inline constexpr GpuStepCounts gpu_counts{
 inline constexpr std::int64_t num_counted_experts = 8;
 
 /// A layer of a pass of prompts in generation: new ones of 128 tokens, and as
-/// many tokens that follow 1,024 cached ones each.
+/// many tokens that follow 1,024 cached ones each; new ones with experts, as
+/// above.
 struct GpuPromptCounts {
   GpuCounts new_layer, continued_layer;
+  GpuCounts expert_layer, single_experts;
 };
 inline constexpr GpuPromptCounts gpu_prompt_counts{
   .new_layer = {10, 0.98, 0},
   .continued_layer = {12, 1.25, 0},
+  .expert_layer = {17, 1.03, 0},
+  .single_experts = {49, 1.05, 1},
 };
 
 /// Launches of one more expert where they are multiplied one after the other.

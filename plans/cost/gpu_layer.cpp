@@ -25,6 +25,9 @@ LayerCounts counts_of(GpuPass pass) {
             more.decode};
   case GpuPass::train:
     return {all.train_layer, all.expert_layer, all.single_experts, more.train};
+  case GpuPass::prompt:
+    return {gpu_prompt_counts.new_layer, gpu_prompt_counts.expert_layer,
+            gpu_prompt_counts.single_experts, more.score};
   case GpuPass::score:
     break;
   }
@@ -82,6 +85,30 @@ GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
     = with_launches(counts.grouped, launches * (std::max(1.0, gathers) - 1));
   if (strategy.ep > 1) // the host assigns tokens
     layer.blocking_copies = counts.single.blocking_copies;
+  return layer;
+}
+
+/// A pass that is full ends within a prompt, wherever that may be: its tokens
+/// before that are new, those that the next pass feeds are not.
+PromptPasses prompt_passes(double tokens, double length, double most) {
+  PromptPasses made{.tokens = std::min(tokens, most)};
+  made.count = tokens > 0 ? tokens / made.tokens : 0;
+  made.later = made.count > 1 ? 1 - 1 / made.count : 0;
+  made.continued = made.later
+                   * (length <= made.tokens ? length / (2 * made.tokens)
+                                            : 1 - made.tokens / (2 * length));
+  return made;
+}
+
+GpuLayer prompt_layer(const internal::ModelWork& model,
+                      const PromptPasses& passes, const Strategy& strategy,
+                      double compute_capability) {
+  const auto& [begun, continued, experts, single] = gpu_prompt_counts;
+  auto layer = gpu_layer(model, GpuPass::prompt, passes.tokens, strategy,
+                         compute_capability);
+  layer.launches
+    += passes.later * static_cast<double>(continued.launches - begun.launches);
+  layer.traffic += passes.continued * (continued.traffic - begun.traffic);
   return layer;
 }
 

@@ -16,7 +16,7 @@ namespace troupe::plans {
 /// Rows of experts that are gathered together for a product.
 inline constexpr double grouped_rows = defaults::grouped_rows_at_once_on_gpu;
 
-enum class GpuPass : std::uint8_t { decode, score, train };
+enum class GpuPass : std::uint8_t { decode, score, train, prompt };
 
 /// A layer of a pass, `train` both ways.
 struct GpuLayer {
@@ -43,6 +43,21 @@ bool has_groups(const internal::ModelWork& model, GpuPass pass,
 GpuLayer gpu_layer(const internal::ModelWork& model, GpuPass pass,
                    double tokens, const Strategy& strategy,
                    double compute_capability);
+
+/// Passes that feed the prompts of a generation, all alike.
+struct PromptPasses {
+  double count = 1;
+  double tokens = 0;    ///< of a pass
+  double later = 0;     ///< share of the passes that begin within a prompt
+  double continued = 0; ///< share of the tokens whose prompt is cached in part
+};
+/// Returns those of `tokens` tokens of prompts of `length` tokens, with at most
+/// `most` tokens each.
+PromptPasses prompt_passes(double tokens, double length, double most);
+/// Returns what a device is given for a layer of each pass, on average.
+GpuLayer prompt_layer(const internal::ModelWork& model,
+                      const PromptPasses& passes, const Strategy& strategy,
+                      double compute_capability);
 
 /// Returns whether a decode step is replayed as a graph: where the host has no
 /// part in it, as it has where it assigns tokens to experts.

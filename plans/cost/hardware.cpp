@@ -114,6 +114,14 @@ const std::vector<HardwareField>& hardware_fields() {
   return fields;
 }
 
+void set_number(Hardware& hardware, const std::string& path, double value,
+                const std::string& source) {
+  const auto* field = find_field(path);
+  TROUPE_CHECK(field != nullptr, fmt::format("no number '{}'", path));
+  hardware.*(field->value) = value;
+  hardware.sources[path] = source;
+}
+
 Hardware parse_hardware(const std::string& yaml, const std::string& file) {
   return parse_hardware(parse_yaml(yaml, file), file);
 }
@@ -164,7 +172,8 @@ Hardware load_hardware(const std::string& name_or_file) {
 std::string of_another_machine(const Hardware& hardware,
                                const std::string& file,
                                const std::string& here) {
-  if (!hardware.name.starts_with("profiled on ") || hardware.name == here)
+  if (!hardware.name.starts_with("profiled on ") || here.empty()
+      || hardware.name == here)
     return "";
   return fmt::format("warning: {} was {}, this machine is not: predictions are "
                      "for that one; `troupe profile` measures this one",

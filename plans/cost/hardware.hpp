@@ -100,12 +100,20 @@ struct HardwareField {
   bool may_be_zero;
 };
 const std::vector<HardwareField>& hardware_fields();
+/// Sets a number by its path, "device.mem_bytes"; throws InvariantError for any
+/// other.
+void set_number(Hardware& hardware, const std::string& path, double value,
+                const std::string& source);
 
 /// Returns the names laptop, h100x8, h200x8, a100x8.
 const std::vector<std::string>& shipped_hardware();
 /// Returns the text of a shipped file; throws InvariantError for any other
 /// name.
 const std::string& shipped_hardware_text(const std::string& name);
+/// Returns the shipped numbers to begin with on a GPU that its driver calls
+/// `name`: h200x8, else h100x8, whose sources then say so, since no a100x8
+/// describes our own software. `generation` is its compute capability.
+Hardware hardware_of_gpu(const std::string& name, int generation);
 
 /// Throws ConfigError with FILE:LINE for unknown keys, missing or impossible
 /// numbers.
@@ -116,7 +124,7 @@ Hardware parse_hardware(const YamlNode& root, const std::string& file);
 /// nearest name.
 Hardware load_hardware(const std::string& name_or_file);
 /// Returns a warning if `file` was profiled on another machine than this one,
-/// whose profile is named `here`; else an empty string.
+/// whose profile is named `here` (empty: not known); else an empty string.
 std::string of_another_machine(const Hardware& hardware,
                                const std::string& file,
                                const std::string& here);

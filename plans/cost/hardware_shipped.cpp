@@ -170,4 +170,18 @@ const std::string& shipped_hardware_text(const std::string& name) {
   return found->second;
 }
 
+Hardware hardware_of_gpu(const std::string& name, int generation) {
+  const auto has
+    = [&](const char* part) { return name.find(part) != std::string::npos; };
+  const bool is_superchip = has("GH200"); // of another memory
+  const bool is_h200 = has("H200") && !is_superchip;
+  auto hardware = load_hardware(is_h200 ? "h200x8" : "h100x8");
+  if (!is_h200 && (!has("H100") || is_superchip))
+    for (auto& [path, source] : hardware.sources)
+      source = "assumed: as h100x8, " + source;
+  set_number(hardware, "device.compute_capability", generation,
+             "measured: as the driver says");
+  return hardware;
+}
+
 } // namespace troupe::plans

@@ -41,7 +41,7 @@ double shares_of(const Strategy& strategy) {
 
 double least_move_seconds(const UnitBytes& model, const Strategy& source,
                           const Strategy& target, std::uint32_t node_size,
-                          const Hardware& hardware) {
+                          const Hardware& hardware, double sent_share) {
   const auto from = largest_stage(model, source.pp);
   const auto to = largest_stage(model, target.pp);
   const auto from_cuts = source.tp * shares_of(source);
@@ -64,10 +64,10 @@ double least_move_seconds(const UnitBytes& model, const Strategy& source,
   const auto all_far = copies * (model_bytes - target.pp * stages * from);
   const auto intra_Bps
     = hardware.move_Bps > 0 ? hardware.move_Bps : hardware.intra_Bps;
+  const auto inter_Bps = hardware.inter_Bps / sent_share;
   return hardware.move_s
-         + std::max({lacks / (intra_Bps + hardware.inter_Bps),
-                     far / hardware.inter_Bps,
-                     all_far / source.num_devices() / hardware.inter_Bps});
+         + std::max({lacks / (intra_Bps + inter_Bps), far / inter_Bps,
+                     all_far / source.num_devices() / inter_Bps});
 }
 
 } // namespace troupe::plans

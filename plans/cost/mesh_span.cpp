@@ -25,6 +25,7 @@ MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
     return span;
   const auto tensor = std::size_t{strategy.tp};
   span.tensor = cost_run_spans(devices, tensor, cluster);
+  span.context = cost_run_spans(devices, tensor * strategy.cp, cluster);
   span.data = cost_run_spans(devices, tensor * strategy.dp, cluster);
   span.pipeline = cost_run_spans(devices, devices.size(), cluster);
   return span;

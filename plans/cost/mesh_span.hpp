@@ -9,6 +9,7 @@ namespace troupe::plans {
 /// Groups of a mesh that span nodes.
 struct MeshSpan {
   bool tensor = false;
+  bool context = false;
   bool data = false;
   bool pipeline = false;
 };

@@ -20,6 +20,7 @@ struct TrainedWork {
   double parameters = 0;
   double backward = 2; ///< its products per product of forward
   UnitBytes moved;
+  double sent_share = 1; ///< of what moves bring to other nodes
 };
 
 /// Experts of a layer; none: all are 0.
@@ -32,8 +33,9 @@ struct ExpertWork {
 
 /// Bytes of a number.
 struct NumberBytes {
-  double weight = 2; ///< and gradient, as stored and moved
-  double factor = 2; ///< of the weights that generation multiplies
+  double weight = 2;   ///< and gradient, as stored and moved
+  double gathered = 2; ///< weight that z gathers for kernels
+  double factor = 2;   ///< of the weights that generation multiplies
   double activation = 2;
   double cache = 2;
   double expert_row = 2;

@@ -291,14 +291,15 @@ ModelShape with_joined_experts(ModelShape shape, const Strategy& from,
   return shape;
 }
 
-double move_seconds(const MoveBytes& bytes, const Hardware& hardware) {
+double move_seconds(const MoveBytes& bytes, const Hardware& hardware,
+                    double sent_share) {
   if (bytes.intra + bytes.inter <= 0)
     return 0;
   const auto intra_Bps
     = hardware.move_Bps > 0 ? hardware.move_Bps : hardware.intra_Bps;
   return hardware.move_s
          + std::max(bytes.busiest_intra / intra_Bps,
-                    bytes.busiest_inter / hardware.inter_Bps);
+                    sent_share * bytes.busiest_inter / hardware.inter_Bps);
 }
 
 } // namespace troupe::plans

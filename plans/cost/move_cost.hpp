@@ -58,7 +58,8 @@ ModelShape with_joined_experts(ModelShape shape, const Strategy& from,
                                const Strategy& to);
 
 /// Returns the seconds of such a move: its start and the busiest device of each
-/// link.
-double move_seconds(const MoveBytes& bytes, const Hardware& hardware);
+/// link. `sent_share` of the bytes between nodes are sent.
+double move_seconds(const MoveBytes& bytes, const Hardware& hardware,
+                    double sent_share = 1);
 
 } // namespace troupe::plans

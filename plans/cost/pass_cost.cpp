@@ -14,6 +14,8 @@ namespace {
 constexpr double elementwise_passes = 30;
 /// fp32 logits, written and read.
 constexpr double logits_bytes_a_token = 8;
+/// Keys and values backward: once more, and their gradients.
+constexpr double backward_gathers = 2;
 /// Passes over a token's hidden state for each of its experts: gather, input,
 /// weighting, sum.
 constexpr double expert_passes = 4;
@@ -21,11 +23,12 @@ constexpr double expert_passes = 4;
 } // namespace
 
 double CostModel::LayerTime::forward() const {
-  return std::max(compute + network, host);
+  return std::max(compute + network + gather, host);
 }
 
 double CostModel::LayerTime::backward() const {
-  return std::max(backward_compute + network, backward_host);
+  return std::max(backward_compute + network + backward_gathers * gather,
+                  backward_host);
 }
 
 /// Returns the factor of another system's passes on ours.
@@ -80,6 +83,19 @@ double CostModel::layer_network_s(const Job& job, double tokens) const {
   return seconds;
 }
 
+/// Gathers the keys and values of a cp group, of which this device has
+/// `tokens`.
+double CostModel::context_s(const Job& job, double tokens) const {
+  const double ranks = job.placement.strategy.cp;
+  if (ranks <= 1)
+    return 0;
+  const auto& m = job.model;
+  const auto bytes
+    = 2 * (ranks - 1) * m.bytes.activation * tokens * m.kv_width / job.t;
+  return bytes / link_Bps(job, job.span.context)
+         + link_latency_s(job, job.span.context);
+}
+
 CostModel::LayerTime CostModel::layer(const Job& job, PassKind kind,
                                       double tokens, double attends) const {
   if (is_counted())
@@ -97,6 +113,7 @@ CostModel::LayerTime CostModel::layer(const Job& job, PassKind kind,
       + passes * m.bytes.activation * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
                  .network = layer_network_s(job, tokens),
+                 .gather = context_s(job, tokens),
                  .host = hw.launch_layer_s
                            * m.launches(tokens, job.placement.strategy)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
@@ -143,11 +160,11 @@ double CostModel::passes_s(const Job& job, double layer_s, double head,
   return all + (job.micro_batches - 1) * slowest;
 }
 
-/// Gathers (or scatters) a stage's sharded parameters `times` times.
+/// Gathers a stage's sharded weights `times` times, as kernels read them.
 double CostModel::gather_s(const Job& job, double times) const {
   if (job.placement.strategy.zero != Zero::z3 || job.d <= 1)
     return 0;
-  const auto bytes = job.model.parameters * job.model.bytes.weight
+  const auto bytes = job.model.parameters * job.model.bytes.gathered
                      / (job.t * job.p) * (job.d - 1) / job.d;
   return times * bytes / gather_Bps(numbers(job.kinds), job.span.data);
 }
@@ -186,7 +203,11 @@ std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
     return std::nullopt;
   const auto head
     = op == ProfileOp::prefill ? 0 : *measured * job.model.head_share();
-  return passes_s(job, (*measured - head) / job.model.layers, head, hop);
+  const auto gathers = op == ProfileOp::train ? 1 + backward_gathers : 1;
+  return passes_s(job,
+                  (*measured - head) / job.model.layers
+                    + gathers * context_s(job, tokens),
+                  head, hop);
 }
 
 } // namespace troupe::plans

@@ -2,6 +2,7 @@
 
 #include "plans/check/planned_memory.hpp"
 #include "plans/presets/presets.hpp"
+#include "plans/workflow/frozen_roles.hpp"
 
 #include <algorithm>
 
@@ -21,7 +22,8 @@ StoredTypes PlanProblem::stored(const std::string& role) const {
 }
 
 WeightPlanes PlanProblem::planes(const std::string& role) const {
-  return weight_planes(sizes.engine.storage, dtype(role));
+  return weight_planes(sizes.engine.storage, dtype(role),
+                       weights_of_role(workflow, role));
 }
 
 namespace {
@@ -50,6 +52,7 @@ void apply_settings(PlanProblem& problem, const Settings& settings,
   problem.sizes = context.sizes;
   problem.rules.corrects_for_lag = context.corrects_for_lag;
   problem.rules.servers = context.servers;
+  problem.rules.balanced_roles = context.balanced_roles;
   problem.evaluation = context.evaluation;
 }
 
@@ -62,7 +65,8 @@ CheckContext check_context(const PlanProblem& problem,
                        .dtypes = problem.dtypes,
                        .corrects_for_lag = problem.rules.corrects_for_lag,
                        .evaluation = problem.evaluation,
-                       .servers = problem.rules.servers};
+                       .servers = problem.rules.servers,
+                       .balanced_roles = problem.rules.balanced_roles};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
   context.host_memory_bytes
@@ -117,10 +121,13 @@ ExecutionPlan fitted_preset(const std::string& name,
   for (const auto& [role, type] : problem.dtypes) {
     const auto planes = problem.planes(role);
     const auto second = planes.rounded ? size_bytes(*planes.rounded) : 0;
+    if (planes.has_no_masters)
+      continue; // those need the least
     facts.weight_element_bytes = size_bytes(planes.stored) + second;
-    facts.copy_element_bytes = problem.sizes.engine.packs_weights && second == 0
-                                 ? size_bytes(type)
-                                 : 0;
+    facts.copy_element_bytes
+      = problem.sizes.engine.packs_weights && second == 0
+          ? size_bytes(problem.sizes.engine.packed_type(type))
+          : 0;
   }
   const auto whole = preset(name, problem.workflow, problem.cluster, facts);
   if (check_plan(problem, whole).ok())

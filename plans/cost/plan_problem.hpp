@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace troupe::plans {
@@ -21,6 +22,7 @@ namespace troupe::plans {
 struct PlanRules {
   bool corrects_for_lag = true;
   std::optional<std::size_t> servers = {};
+  std::set<std::string> balanced_roles = {};
 };
 
 struct PlanProblem {

@@ -174,8 +174,9 @@ private:
     const std::string own = "our strategies have no such degree";
     reader_.not_modelled({"policy.dtensor_cfg.context_parallel_size",
                           "policy.automodel_cfg.context_parallel_size",
-                          "policy.megatron_cfg.context_parallel_size",
-                          "policy.megatron_cfg.expert_model_parallel_size",
+                          "policy.megatron_cfg.context_parallel_size"},
+                         "planned without context parallelism", "1");
+    reader_.not_modelled({"policy.megatron_cfg.expert_model_parallel_size",
                           "policy.megatron_cfg.expert_tensor_parallel_size",
                           "policy.generation.vllm_cfg.expert_parallel_size"},
                          own, "1");

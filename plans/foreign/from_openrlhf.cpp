@@ -282,7 +282,7 @@ private:
 
   void leave_out() {
     reader_.not_modelled({"ring_attn_size"},
-                         "our strategies cut no sequences over devices", "1");
+                         "planned without context parallelism", "1");
     reader_.not_modelled({"lora_rank"}, "all weights are planned as trained");
     reader_.not_modelled({"load_in_4bit"}, "weights are planned in 16 bits");
     reader_.not_modelled({"dynamic_filtering"},

@@ -248,7 +248,7 @@ private:
     reader_.not_modelled({"load_in_4bit", "load_in_8bit"},
                          "weights are planned in 16 bits");
     reader_.not_modelled({"context_parallel_size", "cp_size"},
-                         "our strategies cut no sequences over devices", "1");
+                         "planned without context parallelism", "1");
     reader_.irrelevant(trl_irrelevant);
   }
 

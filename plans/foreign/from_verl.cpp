@@ -256,14 +256,17 @@ private:
                              "critic.model.fsdp_config.fsdp_size"})
       reader_.not_modelled({size}, "planned as sharded over all devices", "-1");
     for (const std::string section :
-         {"actor_rollout_ref.actor", "actor_rollout_ref.ref", "critic"})
+         {"actor_rollout_ref.actor", "actor_rollout_ref.ref", "critic"}) {
       for (const std::string key :
-           {".megatron.context_parallel_size",
-            ".megatron.expert_model_parallel_size",
+           {".megatron.expert_model_parallel_size",
             ".megatron.expert_tensor_parallel_size",
-            ".megatron.virtual_pipeline_model_parallel_size",
-            ".ulysses_sequence_parallel_size"})
+            ".megatron.virtual_pipeline_model_parallel_size"})
         reader_.not_modelled({(section + key).c_str()}, own, "1");
+      for (const std::string key : {".megatron.context_parallel_size",
+                                    ".ulysses_sequence_parallel_size"})
+        reader_.not_modelled({(section + key).c_str()},
+                             "planned without context parallelism", "1");
+    }
     reader_.not_modelled({"actor_rollout_ref.model.lora_rank",
                           "actor_rollout_ref.model.lora.rank"},
                          "all weights are planned as trained");

@@ -5,6 +5,7 @@
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/pass_memory.hpp"
 #include "plans/weights/gather_buffers.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <algorithm>
 
@@ -39,7 +40,7 @@ public:
       return generate_bytes() + packed_bytes() + gathered_bytes();
     if (kind == CallKind::train)
       return train_bytes();
-    return inference_pass_bytes(part_, batch_of(a_chunk()), types_);
+    return inference_pass_bytes(part_, batch_of(a_chunk(kind)), types_);
   }
   /// Returns at least one response: with less, generation fails. The first
   /// stage has most layers and so the least memory left.
@@ -67,7 +68,8 @@ private:
   /// Returns the sequences at once if memory has room for all of them.
   std::uint64_t wanted_sequences() const {
     // slices of several steps share a batch; few of the old ones go on
-    const auto under_way = a_chunk() * unsigned_of(std::max(1, place_.slices));
+    const auto under_way
+      = a_chunk(CallKind::generate) * unsigned_of(std::max(1, place_.slices));
     return sizes_.max_sequences > 0
              ? std::min<std::uint64_t>(under_way, sizes_.max_sequences)
              : under_way;
@@ -79,11 +81,13 @@ private:
     return sizes_.max_new_tokens > 0 ? unsigned_of(sizes_.max_new_tokens)
                                      : longest();
   }
-  /// Returns the samples per dp rank of one optimizer step, or chunk, of
-  /// `parts`.
-  std::uint64_t a_rank(std::uint64_t parts) const {
+  /// Returns the samples per dp rank (or cp group) of one optimizer step, or
+  /// chunk, of `parts`.
+  std::uint64_t a_rank(CallKind kind, std::uint64_t parts) const {
+    const auto ranks
+      = place_.strategy.dp / ranks_of_a_sample(kind, place_.strategy);
     return std::max<std::uint64_t>(
-      1, ceil_div(sizes_.samples_per_step, parts * place_.strategy.dp));
+      1, ceil_div(sizes_.samples_per_step, parts * ranks));
   }
   /// Returns the largest micro-batch of these samples: as many whole sequences
   /// as the budget allows (models/engine/row_reader), at least one.
@@ -102,8 +106,10 @@ private:
   }
   PassTokens batch_of(std::uint64_t samples) const {
     const auto sequences = in_micro_batch(samples);
-    return {.tokens = sequences * longest(),
-            .wanted = sequences * new_tokens(),
+    const ContextShare rank(longest(), place_.strategy.cp);
+    return {.tokens = sequences * rank.tokens(),
+            .wanted = sequences * rank.last_tokens(new_tokens()),
+            .gathered = place_.strategy.cp > 1 ? sequences * longest() : 0,
             .logits_at_once = unsigned_of(sizes_.engine.logits_at_once),
             .grouped_rows_at_once
             = unsigned_of(sizes_.engine.grouped_rows_at_once)};
@@ -115,9 +121,10 @@ private:
     return {.tokens = tokens, .wanted = tokens};
   }
   std::uint64_t train_bytes() const {
-    const auto samples = a_rank(std::max(1U, sizes_.mini_batches));
+    const auto samples
+      = a_rank(CallKind::train, std::max(1U, sizes_.mini_batches));
     const auto batch = batch_of(samples);
-    const auto batches = ceil_div(samples * longest(), batch.tokens);
+    const auto batches = ceil_div(samples, in_micro_batch(samples));
     const auto ahead = std::uint64_t{place_.strategy.pp} - stage_;
     return train_pass_bytes(
       part_,
@@ -126,8 +133,8 @@ private:
        .recompute = sizes_.recompute_activations},
       types_);
   }
-  std::uint64_t a_chunk() const {
-    return a_rank(unsigned_of(std::max(1, place_.chunks)));
+  std::uint64_t a_chunk(CallKind kind) const {
+    return a_rank(kind, unsigned_of(std::max(1, place_.chunks)));
   }
   std::uint64_t slot_elements(std::uint32_t stage) const {
     return cache_slot_elements(shape_, place_.strategy, stage,
@@ -168,7 +175,8 @@ private:
     const bool packs = sizes_.engine.packs_weights
                        && (!planes.rounded || cuts_weights(place_.strategy));
     return packs || shape_.lora.exists()
-             ? part_.matrix_elements() * size_bytes(dtype_)
+             ? part_.matrix_elements()
+                 * size_bytes(sizes_.engine.packed_type(dtype_))
              : 0;
   }
 

@@ -27,6 +27,9 @@ struct EngineTraits {
   /// Generation multiplies copies of the weights in the dtype of its products,
   /// as ours does: packed on the host, rounded or fused on a GPU.
   bool packs_weights = false;
+  /// The type in which packed bf16 operands are stored: fp32 on CPUs that
+  /// multiply no bf16 numbers.
+  DType packed_bf16 = DType::bf16;
   StorageRule storage = StorageRule::host;
   DrawPlace draws = DrawPlace::device;
   /// Logits that are computed at a time.
@@ -37,6 +40,11 @@ struct EngineTraits {
   bool serves = false;
   bool serves_on_host = false; ///< with their weights in the hosts' memory
   ServerCache cache = {};      ///< of servers that the run starts
+
+  /// Returns the type in which packed weights are stored.
+  DType packed_type(DType products) const {
+    return products == DType::bf16 ? packed_bf16 : products;
+  }
 };
 
 /// Tokens that a server's log-probabilities are checked with: enough for every

@@ -56,7 +56,8 @@ public:
   BytesByNode written() const {
     std::map<std::uint32_t, std::set<std::uint32_t>> ranks;
     for (std::uint32_t i = 0; i < place_.devices.size(); ++i)
-      ranks[node_of(i)].insert(coordinate_of(place_.strategy, i).dp);
+      ranks[node_of(i)].insert(coordinate_of(place_.strategy, i).dp
+                               / place_.strategy.cp);
     const std::uint64_t times
       = std::uint64_t{call_.rows.rounds} * (1 + plan_.lag_of(call_.name));
     BytesByNode bytes;
@@ -85,10 +86,11 @@ private:
     return plan_.cluster.node_of(place_.devices[i]);
   }
   std::uint64_t a_rank() const {
-    return mask_row_bytes(sizes_,
-                          ceil_div(std::uint64_t{sizes_.samples_per_step},
-                                   std::uint64_t{place_.strategy.dp}),
-                          most_ids_);
+    return mask_row_bytes(
+      sizes_,
+      ceil_div(std::uint64_t{sizes_.samples_per_step},
+               std::uint64_t{place_.strategy.sample_ranks()}),
+      most_ids_);
   }
 
   const Call& call_;

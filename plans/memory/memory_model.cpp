@@ -1,13 +1,17 @@
 #include "plans/memory/memory_model.hpp"
 
+#include "config/model/product_operands.hpp"
 #include "plans/memory/second_models.hpp"
 #include "plans/memory/server_memory.hpp"
 #include "plans/weights/gather_buffers.hpp"
 #include "plans/weights/layout.hpp"
 #include "plans/weights/residency.hpp"
 #include "plans/workflow/call_levels.hpp"
+#include "plans/workflow/frozen_roles.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <span>
 
 namespace troupe::plans {
@@ -154,10 +158,10 @@ private:
   }
 
   void add_replica(const Replica& replica) {
-    const auto stages
-      = stage_bytes(shapes_.at(replica.role), replica.strategy,
-                    weight_planes(sizes_.engine.storage,
-                                  memory_dtype(dtypes_, replica.role)));
+    const auto stages = stage_bytes(
+      shapes_.at(replica.role), replica.strategy,
+      weight_planes(sizes_.engine.storage, memory_dtype(dtypes_, replica.role),
+                    weights_of_role(workflow_, replica.role)));
     const bool dropped = is_dropped(workflow_, plan_, replica);
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trained = workflow_.role(replica.role).trained;
@@ -207,6 +211,13 @@ HeldParameters::HeldParameters(const ModelShape& shape)
     trained_(trained_parameters(shape)) {
   if (shape.lora.exists())
     frozen_ = parameters(shape);
+  std::ranges::copy_if(shape.lora.exists() ? frozen_ : trained_,
+                       std::back_inserter(not_rounded_),
+                       std::not_fn(read_by_products));
+}
+
+bool needs_masters(const ModelShape& shape, const Strategy& strategy) {
+  return cuts_weights(strategy) || shape.lora.exists();
 }
 
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
@@ -230,6 +241,19 @@ void add_rounded(const StagedParameters& trained, const Strategy& strategy,
   }
 }
 
+/// Returns the bytes of weights without masters.
+std::vector<std::uint64_t> bytes_without_masters(const HeldParameters& held,
+                                                 const StagedParameters& list,
+                                                 const Strategy& strategy,
+                                                 DType rounded) {
+  auto bytes = largest_shards(list, strategy, rounded, LayoutKind::weights);
+  const auto beside = largest_shards(held.not_rounded(), strategy, DType::f32,
+                                     LayoutKind::weights);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] += beside[i];
+  return bytes;
+}
+
 } // namespace
 
 std::vector<StageBytes> stage_bytes(const HeldParameters& held,
@@ -238,8 +262,12 @@ std::vector<StageBytes> stage_bytes(const HeldParameters& held,
   const auto stored = kept.stored;
   const auto trained = held.trained();
   const auto frozen = held.frozen();
+  const bool no_masters
+    = kept.has_no_masters && !needs_masters(held.shape(), strategy);
   const auto weights
-    = largest_shards(trained, strategy, stored, LayoutKind::weights);
+    = no_masters
+        ? bytes_without_masters(held, trained, strategy, *kept.rounded)
+        : largest_shards(trained, strategy, stored, LayoutKind::weights);
   const auto moments
     = largest_shards(trained, strategy, DType::f32, LayoutKind::optimizer);
   const auto windows = window_bytes(trained.list, strategy, stored);
@@ -253,13 +281,14 @@ std::vector<StageBytes> stage_bytes(const HeldParameters& held,
                  .optimizer = num_planes * moments[i],
                  .resident = windows[i]};
   }
-  if (kept.rounded)
+  if (kept.rounded && !no_masters)
     add_rounded(trained, strategy, *kept.rounded, stages);
   if (frozen.list.empty())
     return stages;
-  // those of a model with adapters lose their masters once they are loaded
-  const auto always = largest_shards(
-    frozen, strategy, kept.rounded.value_or(stored), LayoutKind::weights);
+  const auto always
+    = kept.rounded
+        ? bytes_without_masters(held, frozen, strategy, *kept.rounded)
+        : largest_shards(frozen, strategy, stored, LayoutKind::weights);
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     stages[i].weights += always[i];
     stages[i].resident += always[i];

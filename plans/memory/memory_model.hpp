@@ -74,6 +74,9 @@ struct StageBytes {
 class HeldParameters {
 public:
   explicit HeldParameters(const ModelShape& shape);
+  const ModelShape& shape() const {
+    return shape_;
+  }
   StagedParameters trained() const {
     return {trained_, shape_};
   }
@@ -81,11 +84,19 @@ public:
   StagedParameters frozen() const {
     return {frozen_, shape_};
   }
+  /// Returns those of the whole model that products do not read.
+  StagedParameters not_rounded() const {
+    return {not_rounded_, shape_};
+  }
 
 private:
   ModelShape shape_;
-  std::vector<ParameterShape> trained_, frozen_;
+  std::vector<ParameterShape> trained_, frozen_, not_rounded_;
 };
+/// Returns whether even frozen weights have fp32 masters: shards of z3, from
+/// which kernels gather, and adapters.
+bool needs_masters(const ModelShape& shape, const Strategy& strategy);
+
 /// Returns the planes by stage; weights and gradients as stored, gradients in
 /// one plane. z3 keeps no second plane of its shards, but rounds what it
 /// gathers.

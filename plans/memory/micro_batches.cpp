@@ -2,6 +2,7 @@
 
 #include "config/base/defaults.hpp"
 #include "plans/memory/memory_model.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,8 @@ MicroBatches micro_batches_of(CallKind kind, const Placement& placement,
     samples /= std::max(1u, sizes.mini_batches);
   else
     samples /= std::max(1, placement.chunks);
-  samples = std::max(1.0, std::ceil(samples / strategy.dp));
+  samples = std::max(
+    1.0, std::ceil(samples * ranks_of_a_sample(kind, strategy) / strategy.dp));
   double count = placement.micro_batches;
   if (placement.micro_batches == 0) {
     auto budget = placement.micro_batch_tokens > 0

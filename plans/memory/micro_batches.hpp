@@ -15,7 +15,7 @@ struct BatchSizes;
 
 struct MicroBatches {
   std::uint32_t count = 1; ///< per pass, or per mini-batch
-  double samples = 1;      ///< of one dp rank in one micro-batch
+  double samples = 1;      ///< of one dp rank (or cp group) in one of them
 };
 
 /// Returns the micro-batches of a call. `sequence_tokens`: per sample, the mean

@@ -2,6 +2,7 @@
 
 #include "plans/memory/memory_model.hpp"
 #include "plans/weights/residency.hpp"
+#include "plans/workflow/frozen_roles.hpp"
 
 namespace troupe::plans {
 
@@ -30,7 +31,8 @@ std::map<std::uint32_t, std::uint64_t> offloaded_bytes_by_node(
       continue;
     const auto dtype = dtypes.find(replica.role);
     const auto kept = weight_planes(
-      sizes.engine.storage, dtype == dtypes.end() ? DType::f32 : dtype->second);
+      sizes.engine.storage, dtype == dtypes.end() ? DType::f32 : dtype->second,
+      weights_of_role(workflow, replica.role));
     const auto stages = stage_bytes(shape->second, replica.strategy, kept);
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;

@@ -67,10 +67,11 @@ public:
   /// Returns the scratch bytes while one layer runs.
   std::uint64_t forward_rest() const {
     if (p_.mlps.expert_layers == 0)
-      return head_sums(2);
-    return wide()
-           + expert_rows() * (2 * p_.hidden + p_.mlps.expert) * activation_
-           + statistics(tokens() * num_experts());
+      return std::max(head_sums(2), gathered_keys(2));
+    return std::max(
+      wide() + expert_rows() * (2 * p_.hidden + p_.mlps.expert) * activation_
+        + statistics(tokens() * num_experts()),
+      gathered_keys(2));
   }
   /// Returns the bytes that the head keeps for its gradient.
   std::uint64_t head() const {
@@ -116,7 +117,7 @@ public:
            + per_token(p_.queries + p_.qkv()) + statistics(2 * unused())
            + branch
            + std::max({norm_rest(), expert_backward_rest(), again(recompute),
-                       heads_rest()});
+                       heads_rest(), gathered_keys(3)});
   }
 
 private:
@@ -129,6 +130,12 @@ private:
   }
   std::uint64_t statistics(std::uint64_t count) const {
     return count * statistic_;
+  }
+  /// Returns the bytes of buffers for the keys and values of all ranks of a cp
+  /// group: 2 forward, as they are gathered and as attention reads them, 3
+  /// backward, for gradients too.
+  std::uint64_t gathered_keys(std::uint64_t buffers) const {
+    return buffers * batch_.gathered * 2 * p_.keys * activation_;
   }
   std::uint64_t gathered() const {
     return p_.splits_tokens ? p_.tp * stream() : stream();

@@ -65,6 +65,9 @@ struct StackPart {
 struct PassTokens {
   std::uint64_t tokens = 1;
   std::uint64_t wanted = 1; ///< of them, tokens whose log-probability is needed
+  /// With context parallelism, tokens whose keys and values are gathered: those
+  /// of all ranks of its group.
+  std::uint64_t gathered = 0;
   /// Logits that are computed at a time.
   std::uint64_t logits_at_once = defaults::logits_at_once;
   /// Rows of experts that are gathered for a product at a time.

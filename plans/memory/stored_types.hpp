@@ -5,6 +5,7 @@
 #pragma once
 
 #include "config/base/dtype.hpp"
+#include "plans/workflow/frozen_roles.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,8 @@ enum class StorageRule : std::uint8_t {
 };
 
 struct StoredTypes {
-  DType weights = DType::f32; ///< and their gradients; as moved and gathered
+  DType weights = DType::f32;  ///< and their gradients; as moved
+  DType gathered = DType::f32; ///< weights that z gathers for kernels
   /// And their gradients, sums over tensor peers, messages between stages.
   DType activations = DType::f32;
   DType cache = DType::f32;
@@ -31,9 +33,9 @@ struct StoredTypes {
 constexpr StoredTypes stored_types(StorageRule rule, DType products) {
   switch (rule) {
   case StorageRule::published:
-    return {products, products, products, products, products};
+    return {products, products, products, products, products, products};
   case StorageRule::gpu: // models/transformer/moe.cpp sends rows in fp32
-    return {.activations = products, .cache = products};
+    return {.gathered = products, .activations = products, .cache = products};
   case StorageRule::host:
     break;
   }
@@ -45,15 +47,21 @@ struct WeightPlanes {
   DType stored = DType::f32;
   /// A second one, which products read: of a GPU of ours, if they are of bf16.
   std::optional<DType> rounded = {};
+  /// Only the second one is stored, and in fp32 what products do not read: of
+  /// frozen weights (plans/workflow/frozen_roles.hpp), unless `needs_masters`.
+  bool has_no_masters = false;
 
   bool operator==(const WeightPlanes&) const = default;
 };
 
-constexpr WeightPlanes weight_planes(StorageRule rule, DType products) {
+/// Returns the planes of a role whose products are of that type.
+constexpr WeightPlanes weight_planes(StorageRule rule, DType products,
+                                     RoleWeights weights
+                                     = RoleWeights::changing) {
   const auto stored = stored_types(rule, products).weights;
   if (rule != StorageRule::gpu || products == stored)
     return {stored};
-  return {stored, products};
+  return {stored, products, weights == RoleWeights::frozen};
 }
 
 } // namespace troupe::plans

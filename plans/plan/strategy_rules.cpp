@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace troupe::plans {
 
@@ -87,6 +88,21 @@ std::string why_not_dealt(const Strategy& strategy, const ModelShape& shape) {
   return "";
 }
 
+/// Returns why the tokens of a sample cannot be cut like this; empty: they can.
+std::string why_not_cut(const Strategy& strategy) {
+  if (strategy.cp == 1)
+    return "";
+  if (strategy.dp % strategy.cp != 0)
+    return fmt::format("context parallelism (c) that divides the {} ranks with "
+                       "the same weights",
+                       strategy.dp);
+  if (strategy.expert_group_dp() > 1)
+    return fmt::format("no context parallelism (c) where experts are dealt to "
+                       "data-parallel ranks (at most e{})",
+                       strategy.tp);
+  return "";
+}
+
 } // namespace
 
 Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
@@ -94,11 +110,12 @@ Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
   strategy.tp = largest_tp(shape, strategy.tp, num_devices);
   strategy.pp = largest_pp(shape, strategy.pp, num_devices / strategy.tp);
   strategy.dp = num_devices / strategy.tp / strategy.pp;
+  strategy.cp = std::gcd(strategy.cp, strategy.dp);
   strategy.zero = strategy.dp == 1 ? Zero::none : strategy.zero;
   if (shape.lora.exists() && strategy.zero == Zero::z3)
     strategy.zero = Zero::z1;
   strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
-  if (!why_not_dealt(strategy, shape).empty())
+  if (!why_not_dealt(strategy, shape).empty() || !why_not_cut(strategy).empty())
     strategy.ep = strategy.tp;
   if (!why_not_dealt(strategy, shape).empty())
     strategy.ep = 1;
@@ -145,6 +162,8 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
                              shape.num_layers));
   if (const auto expected = why_not_dealt(strategy, shape); !expected.empty())
     return wrong(expected);
+  if (const auto expected = why_not_cut(strategy); !expected.empty())
+    return wrong(expected);
   if (strategy.sequence_parallel && strategy.tp == 1)
     return wrong("t2 or more for sequence parallelism (s)");
   if (shape.lora.exists() && strategy.zero == Zero::z3)
@@ -154,6 +173,13 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
 }
 
 std::string why_not_decoding(const Strategy& strategy) {
+  if (strategy.cp > 1) {
+    Strategy whole = strategy;
+    whole.cp = 1;
+    return expectation("no context parallelism (c) for a generation, which "
+                       "adds one token at a time",
+                       to_string(strategy), to_string(whole));
+  }
   if (strategy.expert_group_dp() == 1)
     return "";
   Strategy on_tensor_ranks = strategy;

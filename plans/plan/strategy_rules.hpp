@@ -33,7 +33,8 @@ Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
 /// empty if `strategy` is legal.
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape);
 /// Returns the same of a legal strategy that cannot generate: dp ranks decode
-/// different numbers of tokens, so they cannot exchange them in every layer.
+/// different numbers of tokens, so they cannot exchange them in every layer,
+/// and a token that is added cannot be cut.
 std::string why_not_decoding(const Strategy& strategy);
 
 } // namespace troupe::plans

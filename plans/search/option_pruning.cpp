@@ -23,13 +23,20 @@ bool is_as_good(const CallOption& a, const CallOption& b) {
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
 
-/// Key of an option's layout: options with equal keys have the same moves.
-using MoveLayout = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t,
-                              std::uint32_t, std::uint32_t, bool>;
+/// Key of an option's layout: options with equal keys have the same moves, and
+/// may share a replica.
+using MoveLayout
+  = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
+               std::uint32_t, std::uint32_t, bool>;
 MoveLayout move_layout_of(const CallOption& option) {
   const Strategy& strategy = option.strategy;
-  return {option.num_devices, strategy.dp, strategy.pp,
-          strategy.tp,        strategy.ep, strategy.zero == Zero::z3};
+  return {option.num_devices,
+          strategy.dp,
+          strategy.pp,
+          strategy.tp,
+          strategy.ep,
+          strategy.cp,
+          strategy.zero == Zero::z3};
 }
 
 /// Numbers what options have in common, and links those that differ only in the

@@ -20,7 +20,7 @@ namespace {
 
 bool same_layout(const Strategy& a, const Strategy& b) {
   return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp && a.ep == b.ep
-         && (a.zero == Zero::z3) == (b.zero == Zero::z3);
+         && a.cp == b.cp && (a.zero == Zero::z3) == (b.zero == Zero::z3);
 }
 
 } // namespace
@@ -133,6 +133,7 @@ void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
 const StageBytes& SearchSpace::stage_of(const std::string& role,
                                         Strategy strategy) {
   const auto& alike = alike_.at(role);
+  strategy.cp = 1; // cuts no weights
   if (strategy.zero == Zero::none)
     strategy.dp = strategy.expert_group_dp();
   const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));

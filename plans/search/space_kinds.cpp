@@ -2,6 +2,7 @@
 // differs between devices.
 #include "plans/plan/strategy_rules.hpp"
 #include "plans/search/search_space.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -79,12 +80,19 @@ SecondModels SearchSpace::second_of(const Call& call) const {
 }
 
 /// Returns whether the servers that generate, if any, and the models that speak
-/// beside the call's can be used like this (plans/check/server_limits.cpp,
-/// plans/check/second_limits.cpp).
+/// beside the call's can be used like this, and tokens cut (plans/check/
+/// server_limits.cpp, second_limits.cpp, context_limits.cpp).
 bool SearchSpace::allows(const Call& call, const Strategy& strategy) const {
   for (const auto& second : call.by.with)
     if (!why_illegal(strategy, problem_.shapes.at(second)).empty())
       return false;
+  const bool is_balanced = call.kind == CallKind::train
+                           && problem_.rules.balanced_roles.contains(call.role);
+  if (strategy.cp > 1
+      && (is_balanced
+          || strategy.cp
+               > most_context_ranks(problem_.sizes.max_sequence_tokens)))
+    return false;
   if (!problem_.rules.servers || call.kind != CallKind::generate
       || call.evaluates)
     return true;

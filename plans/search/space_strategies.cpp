@@ -1,6 +1,7 @@
 // Strategies in a search space: degrees that fit a mesh, experts dealt to its
-// devices, shardings over dp and chunks.
+// devices, tokens cut over them, shardings over dp and chunks.
 #include "plans/plan/strategy_rules.hpp"
+#include "plans/search/context_degrees.hpp"
 #include "plans/search/search_space.hpp"
 
 #include <algorithm>
@@ -43,26 +44,27 @@ void SearchSpace::add_degrees(SpaceCall& call, CallOption option) {
   const auto& shape = problem_.shapes.at(call.call->role);
   const bool decodes = call.call->kind == CallKind::generate;
   auto& strategy = option.strategy;
+  const auto context = context_degrees(
+    problem_, *call.call, placement(option, 0), memory_bytes(option.kinds));
   for (const auto ep :
-       expert_degrees(shape, strategy, problem_.cluster.devices_per_node)) {
-    strategy.ep = ep;
-    if (!why_illegal(strategy, shape).empty()
-        || (decodes && !why_not_decoding(strategy).empty())
-        || !allows(*call.call, strategy))
-      ++counts_.illegal;
-    else
-      add_variants(call, option);
-  }
+       expert_degrees(shape, strategy, problem_.cluster.devices_per_node))
+    for (const auto cp : context) {
+      strategy.ep = ep;
+      strategy.cp = cp;
+      if (!why_illegal(strategy, shape).empty()
+          || (decodes && !why_not_decoding(strategy).empty())
+          || !allows(*call.call, strategy))
+        ++counts_.illegal;
+      else
+        add_variants(call, option);
+    }
 }
 
 /// Adds shardings, micro-batchings, chunks and offloads that may pay off.
 void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
   const auto kind = call.call->kind;
-  const auto& sizes = problem_.sizes;
-  auto samples = sizes.samples_per_step;
-  if (kind == CallKind::train)
-    samples /= std::max(1u, sizes.mini_batches);
-  if (option.strategy.dp > samples) {
+  const auto samples = samples_of(problem_, *call.call);
+  if (option.strategy.sample_ranks() > samples) {
     ++counts_.illegal;
     return;
   }
@@ -72,7 +74,7 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
   std::vector<int> chunk_counts = {1};
   if (limits_.chunks && kind != CallKind::train)
     chunk_counts = {1, 2, 4};
-  const auto a_rank = std::max(1u, samples / option.strategy.dp);
+  const auto a_rank = std::max(1u, samples / option.strategy.sample_ranks());
   const auto stage_with = [&](Zero zero) -> const StageBytes& {
     option.strategy.zero = zero;
     return stage_of(call.call->role, option.strategy);

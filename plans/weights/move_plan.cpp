@@ -60,22 +60,27 @@ void append_without(const Box& box, const Box& hole, std::vector<Box>& rest) {
   add(hole.row0, hole.row1, hole.col1, box.col1);
 }
 
+constexpr int other_host = 3;
+
 /// Returns 0 for the same device, 1 the same worker, 2 the same host, else 3.
 int distance_between(const Cluster& cluster, Rank from, Rank to) {
   if (from == to)
     return 0;
   if (cluster.worker_of(from) == cluster.worker_of(to))
     return 1;
-  return cluster.node_of(from) == cluster.node_of(to) ? 2 : 3;
+  return cluster.node_of(from) == cluster.node_of(to) ? 2 : other_host;
 }
 
 class MovePlanner {
 public:
   MovePlanner(const Layout& source, const Layout& target,
-              const Cluster& cluster)
+              const Cluster& cluster, const std::vector<bool>& rounded)
     : cluster_(cluster),
+      rounded_(rounded),
       element_bytes_(size_bytes(source.dtype)) {
     TROUPE_CHECK(source.dtype == target.dtype, "a move does not cast");
+    TROUPE_CHECK(rounded.empty() || source.dtype == DType::f32,
+                 "only fp32 is rounded on its way");
     std::size_t num_ranks = 0;
     for (const auto& shard : source.shards) {
       num_ranks = std::max<std::size_t>(num_ranks, shard.device.value + 1);
@@ -221,7 +226,8 @@ private:
        .target_offset = offset(target, piece.row0, piece.col0),
        .bytes = bytes_of(one_run ? rows * width : width)},
       owner.device,
-      to};
+      to,
+      is_rounded(piece.parameter, owner.device)};
     if (!one_run) {
       transfer.runs = static_cast<std::uint64_t>(rows);
       transfer.source_stride = bytes_of(source_width);
@@ -233,6 +239,11 @@ private:
                                    ? owner.next_offset
                                    : transfer.source_offset + transfer.bytes});
     last_sender_ = owner.device;
+  }
+
+  bool is_rounded(std::uint32_t parameter, Rank from) const {
+    return !rounded_.empty() && rounded_.at(parameter)
+           && distances_[from.value] == other_host;
   }
 
   std::uint64_t offset(const Box& box, std::int64_t row,
@@ -248,7 +259,7 @@ private:
   static bool join(Piece& before, const Piece& after) {
     auto& previous = before.transfer;
     const auto& next = after.transfer;
-    if (previous.from != next.from)
+    if (previous.from != next.from || previous.rounded != next.rounded)
       return false;
     if (previous.runs == 1 && next.runs == 1) {
       const auto gap
@@ -287,6 +298,7 @@ private:
   }
 
   const Cluster& cluster_;
+  const std::vector<bool>& rounded_; ///< by parameter; empty: none is
   std::uint64_t element_bytes_;
   std::vector<std::vector<Owner>> owners_; ///< by parameter
   std::vector<std::int64_t> ahead_bytes_;  ///< relative to its share, by rank
@@ -301,12 +313,13 @@ private:
 } // namespace
 
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
-                                const Cluster& cluster) {
+                                const Cluster& cluster,
+                                const std::vector<bool>& rounded) {
   std::vector<const Shard*> shards;
   for (const auto& shard : target.shards)
     shards.push_back(&shard);
   std::ranges::sort(shards, {}, &Shard::device);
-  MovePlanner planner(source, target, cluster);
+  MovePlanner planner(source, target, cluster, rounded);
   for (const auto* shard : shards)
     planner.receive(*shard);
   return planner.take();

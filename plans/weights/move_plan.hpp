@@ -23,6 +23,7 @@ namespace troupe::plans {
 struct Transfer : ByteRuns {
   Rank from = {};
   Rank to = {};
+  bool rounded = false; ///< fp32 at both ends, bf16 on its way
 
   auto operator<=>(const Transfer&) const = default;
 };
@@ -30,9 +31,11 @@ struct Transfer : ByteRuns {
 /// Returns all transfers, sorted by receiver and target offset of the first
 /// run, adjacent ones joined. Padding between parameters may be written too,
 /// from padding. Throws InvariantError if the source does not own what the
-/// target needs, or dtypes differ.
+/// target needs, or dtypes differ. `rounded` says of each parameter whether it
+/// is sent in bf16 between hosts; empty: none is.
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
-                                const Cluster& cluster);
+                                const Cluster& cluster,
+                                const std::vector<bool>& rounded = {});
 
 /// Returns the transfers to one device, in plan order.
 std::vector<Transfer> transfers_to(std::span<const Transfer> plan, Rank device);

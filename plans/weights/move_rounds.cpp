@@ -11,6 +11,8 @@ namespace troupe::plans {
 
 namespace {
 
+constexpr std::uint64_t number_bytes = sizeof(float);
+
 /// The round that a pair has come to, and what it has packed in it.
 struct PairProgress {
   std::size_t round = 0;
@@ -18,7 +20,7 @@ struct PairProgress {
 };
 
 /// Returns the staging memory of each pair: an equal part of that of the member
-/// that is in most pairs.
+/// that is in most pairs. Where numbers are rounded it is of whole numbers.
 std::uint64_t staging_of_pair(std::span<const Transfer> transfers,
                               std::uint64_t staging_bytes) {
   std::set<std::pair<Rank, Rank>> pairs;
@@ -28,7 +30,10 @@ std::uint64_t staging_of_pair(std::span<const Transfer> transfers,
     if (pairs.emplace(transfer.from, transfer.to).second)
       for (const Rank end : {transfer.from, transfer.to})
         most = std::max(most, ++pairs_of[end]);
-  return std::max<std::uint64_t>(1, staging_bytes / most);
+  const auto share = std::max<std::uint64_t>(1, staging_bytes / most);
+  if (std::ranges::none_of(transfers, &Transfer::rounded))
+    return share;
+  return std::max(number_bytes, share / number_bytes * number_bytes);
 }
 
 class RoundCutter {
@@ -40,9 +45,9 @@ public:
       pair_bytes_(pair_bytes) {}
 
   void cut(const Transfer& transfer) {
-    if (transfer.runs == 1)
+    if (transfer.runs == 1 && !transfer.rounded)
       return pass(transfer, transfer);
-    transfer.in_runs_up_to(pair_bytes_,
+    transfer.in_runs_up_to(transfer.rounded ? 2 * pair_bytes_ : pair_bytes_,
                            [&](const ByteRuns& runs) { pass(transfer, runs); });
   }
   std::vector<MoveRound> take() {
@@ -54,40 +59,49 @@ private:
   /// room for one run more ends, so that runs are not sent one by one.
   void pass(const Transfer& transfer, ByteRuns rest) {
     PairProgress& pair = pairs_[{transfer.from, transfer.to}];
+    const bool rounded = transfer.rounded;
     while (rest.runs > 0) {
       std::uint64_t runs = 1;
-      if (rest.runs > 1) {
-        runs = (pair_bytes_ - pair.packed_bytes) / rest.bytes;
-        if (runs < 2 && pair.packed_bytes > 0) {
+      if (rest.runs > 1 || rounded) {
+        runs = (pair_bytes_ - pair.packed_bytes)
+               / (rounded ? rest.bytes / 2 : rest.bytes);
+        if (runs < std::min<std::uint64_t>(2, rest.runs)
+            && pair.packed_bytes > 0) {
           pair = {.round = pair.round + 1};
           continue;
         }
       }
-      const ByteRuns piece = rest.take_first(std::min(rest.runs, runs));
-      if (piece.runs > 1)
-        pair.packed_bytes += piece.total_bytes();
+      const MovePiece piece{.runs = rest.take_first(std::min(rest.runs, runs)),
+                            .rounded = rounded};
+      if (piece.runs.runs > 1 || rounded)
+        pair.packed_bytes += piece.wire_bytes();
       if (rounds_.size() <= pair.round)
         rounds_.resize(pair.round + 1);
       add(transfer, piece, rounds_[pair.round]);
     }
   }
 
-  void add(const Transfer& transfer, const ByteRuns& runs, MoveRound& round) {
+  void add(const Transfer& transfer, const MovePiece& piece, MoveRound& round) {
+    const ByteRuns& runs = piece.runs;
+    const auto staged_run = piece.wire_bytes() / runs.runs;
+    const auto is_in_place = [&](std::uint64_t stride) {
+      return !piece.rounded && (runs.runs == 1 || stride == runs.bytes);
+    };
     if (transfer.from == self_) {
-      auto& sent = round.sent.emplace_back(
-        MovePiece{index_of(transfer.to), runs,
-                  runs.runs == 1 || runs.source_stride == runs.bytes});
+      auto& sent = round.sent.emplace_back(piece);
+      sent.peer = index_of(transfer.to);
+      sent.in_place = is_in_place(runs.source_stride);
       sent.runs.target_offset = round.staged_bytes;
-      sent.runs.target_stride = runs.bytes;
-      round.staged_bytes += sent.in_place ? 0 : runs.total_bytes();
+      sent.runs.target_stride = staged_run;
+      round.staged_bytes += sent.in_place ? 0 : piece.wire_bytes();
     }
     if (transfer.to == self_) {
-      auto& received = round.received.emplace_back(
-        MovePiece{index_of(transfer.from), runs,
-                  runs.runs == 1 || runs.target_stride == runs.bytes});
+      auto& received = round.received.emplace_back(piece);
+      received.peer = index_of(transfer.from);
+      received.in_place = is_in_place(runs.target_stride);
       received.runs.source_offset = round.staged_bytes;
-      received.runs.source_stride = runs.bytes;
-      round.staged_bytes += received.in_place ? 0 : runs.total_bytes();
+      received.runs.source_stride = staged_run;
+      round.staged_bytes += received.in_place ? 0 : piece.wire_bytes();
     }
   }
 

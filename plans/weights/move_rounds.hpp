@@ -2,7 +2,8 @@
 // staging memory: what one member of the group of its senders and receivers
 // sends and receives in each (Collectives::exchange). A transfer whose runs are
 // apart is packed into one piece by its sender and unpacked by its receiver;
-// contiguous bytes go from plane to plane. A pure function of the plan: every
+// contiguous bytes go from plane to plane. What is rounded on its way is in
+// staging memory at both ends, in bf16. A pure function of the plan: every
 // member computes its own part, and both ends of a pair list the same pieces.
 #pragma once
 
@@ -28,8 +29,15 @@ std::vector<Rank> ends_of(std::span<const Transfer> transfers);
 struct MovePiece {
   std::uint32_t peer = 0; ///< index of the other end among the members
   /// Sent: from the plane to staging memory; received: from there to the plane.
+  /// `bytes` are those in the plane.
   ByteRuns runs;
   bool in_place = false; ///< contiguous in the plane: needs no staging
+  bool rounded = false;  ///< bf16 in staging memory, fp32 in the plane
+
+  /// Returns the bytes that are sent.
+  std::uint64_t wire_bytes() const {
+    return rounded ? runs.total_bytes() / 2 : runs.total_bytes();
+  }
 };
 
 struct MoveRound {

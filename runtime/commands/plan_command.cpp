@@ -4,6 +4,7 @@
 #include "runtime/metrics/run_tables.hpp"
 #include "runtime/planner/plan_options.hpp"
 #include "runtime/planning/device_memory.hpp"
+#include "runtime/planning/machine_hardware.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
 #include "runtime/run_folder/check_workflow_calls.hpp"
 
@@ -23,6 +24,13 @@ RunPlan plan_of_run(const Settings& settings) {
           .table = [work] { return plan_table(*work); }};
 }
 
+/// A host without GPUs can plan for them.
+std::string name_of_profiles(const Settings& settings) {
+  const bool here
+    = settings.cluster.device != "gpu" || !net::find_gpus().names.empty();
+  return here ? machine_name(settings) : "profiled without a GPU";
+}
+
 } // namespace
 
 void add_plan(CLI::App& app, CommandRun& chosen) {
@@ -31,6 +39,8 @@ void add_plan(CLI::App& app, CommandRun& chosen) {
                     {.workflow = known_workflow,
                      .device_kind = device_kind,
                      .device_bytes = device_memory_bytes,
+                     .hardware = machine_hardware,
+                     .profile_name = name_of_profiles,
                      .run_plan = plan_of_run,
                      .measure = measure_plan});
 }

@@ -57,13 +57,14 @@ void add_runs(const ProfileArguments& arguments, plans::PlanProblem problem,
 int profile_command(const ProfileArguments& arguments) {
   const Stopwatch watch;
   check_out_file(arguments.out);
-  const auto settings
+  const auto asked
     = load_settings(arguments.config.files(), arguments.config.overrides());
-  const auto workflow = known_workflow(settings);
-  const auto shapes = read_shapes(settings, workflow);
-  const auto cluster = choose_plan(settings, workflow, {}, [](const auto&) {
+  const auto workflow = known_workflow(asked);
+  const auto shapes = read_shapes(asked, workflow);
+  const auto cluster = choose_plan(asked, workflow, {}, [](const auto&) {
                          return true;
                        }).plan.cluster;
+  const auto settings = with_cluster(asked, cluster);
   auto profile = measure_machine(settings, workflow, shapes, cluster,
                                  effort_of(arguments));
   const double spent_s = watch.seconds();
@@ -73,7 +74,7 @@ int profile_command(const ProfileArguments& arguments) {
              arguments.seconds - spent_s, profile);
   write_result(arguments.out, print(profile));
   if (!arguments.is_quick)
-    cache_profile(profile);
+    cache_profile(profile, settings.cluster.device);
   print_note(arguments,
              fmt::format("{}: {} measurements, {} devices at work at once",
                          arguments.out, profile.table.entries().size(),

@@ -37,8 +37,10 @@ bool ends_with(const std::string& text, const char* end) {
 }
 
 // Normal weights; hidden feature 0 is the constant 1, which no layer changes
-// and with which the head keeps pad and end from ever being drawn.
-std::vector<float> draw(const ParameterShape& own, std::mt19937& random) {
+// and with which the head keeps pad and end from ever being drawn. A head that
+// is the embedding has the same constant for all others, and -1 for these two.
+std::vector<float> draw(const ParameterShape& own, bool tied,
+                        std::mt19937& random) {
   std::vector<float> data(static_cast<std::size_t>(own.num_elements()), 1.0F);
   if (own.vector)
     return data;
@@ -49,9 +51,12 @@ std::vector<float> draw(const ParameterShape& own, std::mt19937& random) {
   if (ends_with(own.name, "o_proj.weight")
       || ends_with(own.name, "down_proj.weight"))
     std::fill_n(data.begin(), cols, 0.0F);
-  if (own.name == "model.embed_tokens.weight")
+  if (own.name == "model.embed_tokens.weight") {
     for (std::size_t i = 0; i < data.size(); i += cols)
       data[i] = 1.0F;
+    if (tied)
+      data[0] = data[cols] = -1.0F;
+  }
   if (own.name == "lm_head.weight") {
     for (std::size_t i = 0; i < data.size(); i += cols)
       data[i] = 0.0F;
@@ -107,7 +112,7 @@ void write_random_model(const std::filesystem::path& folder, ModelShape shape,
   std::vector<std::vector<float>> data;
   std::vector<models::TensorToStore> tensors;
   for (const ParameterShape& own : shapes) {
-    data.push_back(draw(own, random));
+    data.push_back(draw(own, shape.tied_embeddings, random));
     models::TensorToStore tensor;
     tensor.name = own.name;
     tensor.shape = own.vector ? std::vector<std::int64_t>{own.rows}

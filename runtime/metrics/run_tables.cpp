@@ -123,11 +123,11 @@ std::string batch_table(const PreparedRun& run) {
     if (call.kind != plans::CallKind::train
         || placed == run.work.plan.calls.end())
       continue;
-    const auto dp = placed->second.strategy.dp;
+    const auto ranks = placed->second.strategy.sample_ranks();
     table.row(
       {fmt::format("  {}, each rank", call.name),
-       parts_text(std::max<std::uint64_t>(samples / mini_batches, 1), dp),
-       fmt::format("samples of a mini-batch (dp {})", dp)});
+       parts_text(std::max<std::uint64_t>(samples / mini_batches, 1), ranks),
+       fmt::format("samples of a mini-batch (dp {})", ranks)});
   }
   add_tokens(run.work, table);
   const std::uint64_t epochs = actors::epochs_of(settings, run.work.workflow);

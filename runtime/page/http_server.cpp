@@ -25,7 +25,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
+using boost::asio::ip::tcp;
 
 /// Time for connections to receive the last messages of a run.
 constexpr auto farewell = std::chrono::milliseconds{500};

@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "runtime/base/host_memory.hpp"
+#include "runtime/base/processor_name.hpp"
 
 namespace troupe::runtime {
 
@@ -23,9 +24,18 @@ std::string cpu_kind(const Settings& settings) {
 PlanHost planning_host() {
   return {.workflow = plans::make_workflow,
           .device_kind = cpu_kind,
-          .device_bytes = [](const Settings&, std::uint32_t devices) {
-            return host_memory_bytes_of_device(devices);
-          }};
+          .device_bytes =
+            [](const Settings&, std::uint32_t devices) {
+              return host_memory_bytes_of_device(devices);
+            },
+          .hardware
+          = [](const Settings&,
+               std::uint32_t) { return plans::load_hardware("laptop"); },
+          .profile_name =
+            [](const Settings& settings) {
+              return settings.cluster.device == "gpu" ? std::string()
+                                                      : profiled_name();
+            }};
 }
 
 } // namespace troupe::runtime

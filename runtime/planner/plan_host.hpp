@@ -6,6 +6,7 @@
 
 #include "config/settings/settings.hpp"
 #include "plans/check/plan_check.hpp"
+#include "plans/cost/hardware.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/workflow/workflow.hpp"
 #include "runtime/planner/command_options.hpp"
@@ -33,6 +34,11 @@ struct PlanHost {
   std::function<std::string(const Settings&)> device_kind;
   /// Returns the bytes of each of so many devices of this host; 0: unknown.
   std::function<std::uint64_t(const Settings&, std::uint32_t)> device_bytes;
+  /// Returns the shipped numbers for so many devices of this host.
+  std::function<plans::Hardware(const Settings&, std::uint32_t)> hardware;
+  /// Returns the name of profiles of this host's devices of the kind that
+  /// `cluster.device` says; empty: not known.
+  std::function<std::string(const Settings&)> profile_name;
   /// Returns the plan that a run would have here; empty: no runs.
   std::function<RunPlan(const Settings&)> run_plan = {};
   /// Runs so many steps of a plan here; empty: no runs.

@@ -4,7 +4,6 @@
 #include "plans/cost/cluster_file.hpp"
 #include "plans/search/staleness.hpp"
 #include "plans/simulate/published_plans.hpp"
-#include "runtime/base/processor_name.hpp"
 #include "runtime/planner/measured_lengths.hpp"
 #include "runtime/planner/role_shapes.hpp"
 #include "runtime/planner/user_plan.hpp"
@@ -152,7 +151,8 @@ plans::PlanProblem make_problem(const Settings& settings,
   plans::PlanProblem problem;
   const bool asked = !arguments.hardware.empty();
   problem.hardware
-    = plans::load_cluster_hardware(asked ? arguments.hardware : "laptop");
+    = asked ? plans::load_cluster_hardware(arguments.hardware)
+            : plans::ClusterHardware(arguments.host.hardware(settings, 1));
   if (is_plan_file(arguments.hardware))
     problem.profile = plans::load_profile(arguments.hardware);
   problem.workflow = plans::in_one_round(arguments.host.workflow(settings));
@@ -181,8 +181,9 @@ plans::PlanProblem make_problem(const Settings& settings,
     print_note(arguments, "counted as published engines on GPUs do: 16 bits, "
                           "recomputation; a run here keeps weights in fp32");
   }
-  if (const auto warning = plans::of_another_machine(
-        problem.hardware, arguments.hardware, profiled_name());
+  if (const auto warning
+      = plans::of_another_machine(problem.hardware, arguments.hardware,
+                                  arguments.host.profile_name(there));
       !warning.empty())
     print_note(arguments, warning);
   return problem;

@@ -27,7 +27,7 @@ struct PlanArguments : CommandOptions {
   ConfigArguments config;
   std::string preset;
   std::string plan_file;
-  std::string hardware; ///< empty: laptop with the memory of this host
+  std::string hardware; ///< empty: shipped numbers for this host
   std::string response_tokens;
   std::string html; ///< file of a page; empty: none
   Storage storage = Storage::own;

@@ -11,6 +11,7 @@
 #include "runtime/planner/staleness_table.hpp"
 #include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
+#include "runtime/planning/machine_hardware.hpp"
 #include "runtime/planning/measure_in_child.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
 
@@ -26,14 +27,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool has_cached_hardware() {
-  const auto cached = cached_hardware_file();
+bool has_cached_hardware(const std::string& kind) {
+  const auto cached = cached_hardware_file(kind);
   std::error_code ignored;
   return !cached.empty() && fs::exists(cached, ignored);
 }
 
-MachineProfile cached_profile() {
-  const auto cached = cached_hardware_file().string();
+MachineProfile cached_profile(const std::string& kind) {
+  const auto cached = cached_hardware_file(kind).string();
   return {.hardware = plans::load_hardware(cached),
           .table = plans::load_profile(cached)};
 }
@@ -50,25 +51,31 @@ KnownMachine quickly_measured(const Settings& settings,
                               const plans::Cluster& cluster,
                               MeasuredNow measured) try {
   const Stopwatch watch;
-  KnownMachine known{.profile
-                     = device_kind(settings) == "gpu"
-                         ? measure_in_child(settings, user_program())
-                         : measure_machine(settings, workflow, shapes, cluster,
-                                           quick_profile_effort),
-                     .source = {}};
+  const auto kind = device_kind(settings);
+  KnownMachine known{
+    .profile = kind == "gpu" ? measure_in_child(settings, user_program())
+                             : measure_machine(settings, workflow, shapes,
+                                               cluster, quick_profile_effort),
+    .source = {}};
   const double spent_s = watch.seconds();
   const bool kept
-    = measured == MeasuredNow::is_kept && cache_profile(known.profile);
+    = measured == MeasuredNow::is_kept && cache_profile(known.profile, kind);
   known.source = fmt::format(
     "numbers of this machine: measured now in {:.1f} s{}; `troupe profile` "
     "measures longer",
-    spent_s, kept ? " for " + cached_hardware_file().string() : ", not kept");
+    spent_s,
+    kept ? " for " + cached_hardware_file(kind).string() : ", not kept");
   return known;
 } catch (const FailureError& error) {
-  return {.profile = {.hardware = plans::load_hardware("laptop"), .table = {}},
-          .source = fmt::format("numbers of the shipped laptop: measuring this "
-                                "machine failed: {}",
-                                error.what())};
+  KnownMachine known{.profile = {.hardware = machine_hardware(
+                                   settings, cluster.devices_per_node),
+                                 .table = {}},
+                     .source = {}};
+  known.source
+    = fmt::format("numbers of the shipped {}: measuring this machine "
+                  "failed: {}",
+                  known.profile.hardware.name, error.what());
+  return known;
 }
 
 KnownMachine known_machine(const Settings& settings,
@@ -76,12 +83,13 @@ KnownMachine known_machine(const Settings& settings,
                            const std::map<std::string, ModelShape>& shapes,
                            const plans::Cluster& cluster,
                            MeasuredNow measured) {
-  if (!has_cached_hardware())
+  const auto kind = device_kind(settings);
+  if (!has_cached_hardware(kind))
     return quickly_measured(settings, workflow, shapes, cluster, measured);
-  const auto file = cached_hardware_file().string();
-  KnownMachine known{.profile = cached_profile(), .source = {}};
-  known.source
-    = plans::of_another_machine(known.profile.hardware, file, profiled_name());
+  const auto file = cached_hardware_file(kind).string();
+  KnownMachine known{.profile = cached_profile(kind), .source = {}};
+  known.source = plans::of_another_machine(known.profile.hardware, file,
+                                           machine_name(settings));
   if (known.source.empty())
     known.source = "numbers of this machine: " + file;
   return known;
@@ -116,9 +124,10 @@ std::optional<plans::PlanProblem>
 profiled_problem(const Settings& settings, const plans::Workflow& workflow,
                  const std::map<std::string, ModelShape>& shapes,
                  const plans::Cluster& cluster) {
-  if (!has_cached_hardware())
+  const auto kind = device_kind(settings);
+  if (!has_cached_hardware(kind))
     return std::nullopt;
-  return run_problem(settings, workflow, shapes, cluster, cached_profile());
+  return run_problem(settings, workflow, shapes, cluster, cached_profile(kind));
 }
 
 std::vector<double> predicted_task_seconds(
@@ -131,9 +140,10 @@ std::vector<double> predicted_task_seconds(
   } catch (const ConfigError&) { // perf/predicted_step_s logs the warning
   }
   if (!problem)
-    problem
-      = run_problem(settings, workflow, shapes, plan.cluster,
-                    {.hardware = plans::load_hardware("laptop"), .table = {}});
+    problem = run_problem(
+      settings, workflow, shapes, plan.cluster,
+      {.hardware = machine_hardware(settings, plan.cluster.devices_per_node),
+       .table = {}});
   const plans::CostModel costs(*problem);
   return plans::predict_seconds(*problem, costs,
                                 plans::with_rooms(*problem, plan),
@@ -145,8 +155,9 @@ std::string print(const MachineProfile& profile) {
   return plans::print(profile.hardware) + plans::print(profile.table);
 }
 
-bool cache_profile(const MachineProfile& profile) try {
-  const auto cached = cached_hardware_file();
+bool cache_profile(const MachineProfile& profile,
+                   const std::string& device_kind) try {
+  const auto cached = cached_hardware_file(device_kind);
   if (cached.empty())
     return false;
   std::error_code ignored;
@@ -159,9 +170,11 @@ bool cache_profile(const MachineProfile& profile) try {
   return false; // a cache that cannot be written counts as none
 }
 
-fs::path cached_hardware_file() {
+fs::path cached_hardware_file(const std::string& device_kind) {
   const auto cache = user_cache_folder();
-  return cache.empty() ? fs::path{} : cache / "hardware.yaml";
+  const auto* const name
+    = device_kind == "gpu" ? "hardware_gpu.yaml" : "hardware.yaml";
+  return cache.empty() ? fs::path{} : cache / name;
 }
 
 ChosenPlan search_for_run(const Settings& settings,

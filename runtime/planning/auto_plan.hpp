@@ -18,12 +18,14 @@
 
 namespace troupe::runtime {
 
-/// Returns where `troupe profile` stores a copy of its measurements:
-/// $XDG_CACHE_HOME/troupe/hardware.yaml, else ~/.cache/troupe/hardware.yaml;
-/// empty without a home.
-std::filesystem::path cached_hardware_file();
+/// Returns where `troupe profile` stores a copy of its measurements of devices
+/// of this kind: $XDG_CACHE_HOME/troupe/hardware.yaml, else
+/// ~/.cache/troupe/hardware.yaml; of GPUs hardware_gpu.yaml beside it; empty
+/// without a home.
+std::filesystem::path cached_hardware_file(const std::string& device_kind);
 /// Writes the profile there; returns false if there is no such place.
-bool cache_profile(const MachineProfile& profile);
+bool cache_profile(const MachineProfile& profile,
+                   const std::string& device_kind);
 /// Returns the contents of a hardware file.
 std::string print(const MachineProfile& profile);
 
@@ -42,8 +44,8 @@ profiled_problem(const Settings& settings, const plans::Workflow& workflow,
                  const plans::Cluster& cluster);
 
 /// Returns predicted seconds per task of `graph`, a step of `plan`: they
-/// determine the order in which devices run their tasks. Uses the shipped
-/// laptop's numbers if this machine was not measured.
+/// determine the order in which devices run their tasks. Uses shipped numbers
+/// if this machine was not measured.
 std::vector<double> predicted_task_seconds(
   const Settings& settings, const plans::Workflow& workflow,
   const std::map<std::string, ModelShape>& shapes,

@@ -3,19 +3,15 @@
 #include "actors/worker_base/call_options.hpp"
 #include "config/base/defaults.hpp"
 #include "models/engine/engine.hpp"
+#include "models/engine/random_weights.hpp"
 #include "models/generate/generate_options.hpp"
-#include "models/gpu/gpu.hpp"
 #include "models/losses/loss.hpp"
-#include "models/parallel/parameters.hpp"
 #include "models/parallel/run_context.hpp"
 #include "plans/cost/cost_model.hpp"
 #include "runtime/planning/device_memory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
-#include <random>
 
 namespace troupe::runtime {
 
@@ -31,28 +27,6 @@ constexpr auto one_pass = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint32_t least_decoded = 32;
 /// Rounds that a measurement takes at least, including its warm-up.
 constexpr double rounds_at_least = 4;
-
-/// Fills weights with values as large as those of a model that begins to train,
-/// so that activations keep their magnitude through it and back: values that
-/// vanish become denormal, on which processors are slower than on anything in a
-/// run.
-void fill_weights(models::Parameters& parameters) {
-  std::mt19937 random(2);
-  std::normal_distribution<float> normal;
-  std::array<float, 4093> drawn = {};
-  for (auto& number : drawn)
-    number = normal(random);
-  const auto weights = parameters.plane(models::Plane::weight);
-  const auto& shapes = parameters.shapes();
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const auto begin = static_cast<std::size_t>(parameters.offset(i));
-    const auto count = static_cast<std::size_t>(shapes[i].num_elements());
-    const auto scale = 1 / std::sqrt(static_cast<float>(shapes[i].cols));
-    for (std::size_t k = 0; k < count; ++k)
-      weights[begin + k]
-        = shapes[i].vector ? 1.0F : scale * drawn[k % drawn.size()];
-  }
-}
 
 bool of_pairs(const plans::Call& call) {
   return std::ranges::any_of(call.reads, [&](const auto& key) {
@@ -114,11 +88,11 @@ void ModelProfiler::make_engine(std::uint32_t device,
   spec.strategy.tp = tp_;
   spec.where.tp = device % tp_;
   spec.optimizer.lr = 0; // random weights remain finite
-  if (settings.cluster.device == "gpu")
-    spec.backend = &models::gpu_backend(device);
+  auto& backend = pool_.backend(device);
+  spec.backend = &backend;
   auto made = std::make_unique<Device>(std::move(spec));
   made->context.groups.tp = std::move(group);
-  fill_weights(made->engine.parameters());
+  models::fill_weights(made->engine.parameters(), backend);
   made->engine.weights_changed();
   devices_[device] = std::move(made);
 }
@@ -236,15 +210,20 @@ double ModelProfiler::forward(std::uint32_t samples) {
   return seconds;
 }
 
-/// Returns a share of memory, like `auto` on CPUs.
+/// Returns a share of memory, like `auto` on CPUs; on GPUs half of what plans
+/// may use beside the planes, which leaves as much for passes.
 plans::ResponseRoom ModelProfiler::room_for(std::size_t responses) const {
-  constexpr std::uint64_t cache_divisor = 4;
-  const auto bytes
-    = device_memory_bytes(subject_.settings, pool_.num_devices());
+  constexpr std::uint64_t cache_divisor = 4, free_divisor = 2;
+  const auto& settings = subject_.settings;
+  const auto bytes = device_memory_bytes(settings, pool_.num_devices());
+  const auto planes = devices_.front()->engine.device_bytes();
+  const auto usable = std::max(plans::usable_bytes(settings, bytes), planes);
   const auto count = static_cast<std::uint32_t>(responses);
   return {.responses = count,
           .sequences = count,
-          .cache_bytes = bytes / cache_divisor};
+          .cache_bytes = pool_.kind() == PoolDevices::gpus
+                           ? (usable - planes) / free_divisor
+                           : bytes / cache_divisor};
 }
 
 double ModelProfiler::generate_s(const net::Rows& prompts,

@@ -114,29 +114,22 @@ plans::WorkLine measure_copies(ProfilePool& pool, const LinkSizes& sizes) {
                       });
 }
 
-void set(plans::Hardware& hardware, double plans::Hardware::*field,
-         const char* path, double value, const std::string& source) {
-  hardware.*field = value;
-  hardware.sources[path] = source;
-}
-
 } // namespace
 
 void measure_links(ProfilePool& pool, double model_bytes,
                    plans::Hardware& hardware) {
-  using H = plans::Hardware;
   const LinkSizes sizes(model_bytes);
   const auto copies = measure_copies(pool, sizes);
   const auto copied
     = fmt::format("measured: memcpy of {} on {} devices at once", sizes.words,
                   pool.num_devices());
   // a copy reads and writes
-  set(hardware, &H::mem_Bps, "device.mem_Bps", 2 * copies.rate, copied);
-  set(hardware, &H::cache_Bps, "device.cache_Bps",
-      plans::host_cache_share * hardware.mem_Bps,
-      fmt::format("assumed: {} of the measured mem_Bps",
-                  plans::host_cache_share));
-  set(hardware, &H::host_Bps, "links.host_Bps", copies.rate, copied);
+  set_number(hardware, "device.mem_Bps", 2 * copies.rate, copied);
+  set_number(hardware, "device.cache_Bps",
+             plans::host_cache_share * hardware.mem_Bps,
+             fmt::format("assumed: {} of the measured mem_Bps",
+                         plans::host_cache_share));
+  set_number(hardware, "links.host_Bps", copies.rate, copied);
   const auto devices = pool.num_devices() / 2 * 2;
   if (devices == 0)
     return; // links of a single device keep their assumed numbers
@@ -144,14 +137,15 @@ void measure_links(ProfilePool& pool, double model_bytes,
     return fmt::format("fitted to {} of {}, {} pairs at once", what, of.words,
                        devices / 2);
   };
-  set(hardware, &H::intra_lat_s, "links.intra_lat_s",
-      measure_sends(pool, devices).fixed_s,
-      by_pairs("messages beside work", LinkSizes(0)));
-  set(hardware, &H::intra_Bps, "links.intra_Bps",
-      measure_sums(pool, devices, sizes).rate, by_pairs("all-reduces", sizes));
-  set(hardware, &H::zero_Bps, "links.zero_Bps",
-      measure_gathers(pool, devices, sizes).rate,
-      by_pairs("all-gathers", sizes));
+  set_number(hardware, "links.intra_lat_s",
+             measure_sends(pool, devices).fixed_s,
+             by_pairs("messages beside work", LinkSizes(0)));
+  set_number(hardware, "links.intra_Bps",
+             measure_sums(pool, devices, sizes).rate,
+             by_pairs("all-reduces", sizes));
+  set_number(hardware, "links.zero_Bps",
+             measure_gathers(pool, devices, sizes).rate,
+             by_pairs("all-gathers", sizes));
 }
 
 } // namespace troupe::runtime

@@ -1,8 +1,15 @@
 #include "runtime/planning/profile_pool.hpp"
 
 #include "config/base/clock.hpp"
+#include "config/base/defaults.hpp"
 #include "config/base/random_hex.hpp"
+#include "models/gpu/gpu.hpp"
+#include "models/gpu/gpu_memory.hpp"
+#include "models/kernels/host_backend.hpp"
 #include "models/kernels/threads.hpp"
+#include "net/base/gpus.hpp"
+#include "net/collectives/nccl_collectives.hpp"
+#include "net/collectives/staged_collectives.hpp"
 #include "runtime/launch/launcher.hpp"
 
 #include <fmt/format.h>
@@ -51,12 +58,21 @@ struct Rounds {
 
 } // namespace
 
-ProfilePool::ProfilePool(const plans::Cluster& cluster, double least_s)
+ProfilePool::ProfilePool(const plans::Cluster& cluster, double least_s,
+                         PoolDevices kind)
   : cluster_(cluster),
     least_s_(least_s),
+    kind_(kind),
     name_("profile-" + random_hex(8)) {
   models::set_compute_threads(
     static_cast<int>(threads_per_device(cluster.devices_per_node)));
+  for (std::uint32_t i = 0; i < num_devices(); ++i)
+    backend(i); // a GPU that is missing fails here, where no device waits
+}
+
+models::Backend& ProfilePool::backend(std::uint32_t device) const {
+  return kind_ == PoolDevices::gpus ? models::gpu_backend(device)
+                                    : models::host_backend();
 }
 
 void ProfilePool::together(std::uint32_t devices, const DeviceWork& work) {
@@ -64,6 +80,7 @@ void ProfilePool::together(std::uint32_t devices, const DeviceWork& work) {
   std::exception_ptr first;
   const auto guarded = [&](std::uint32_t device) {
     try {
+      backend(device).enter();
       work(device);
     } catch (const std::exception& error) {
       const std::lock_guard lock{mutex};
@@ -125,12 +142,31 @@ net::GroupSpec ProfilePool::group_spec(std::uint32_t device,
   return spec;
 }
 
+std::shared_ptr<net::Collectives>
+ProfilePool::of_gpu(std::uint32_t device,
+                    std::shared_ptr<net::Collectives> host) const {
+  if (kind_ != PoolDevices::gpus)
+    return host;
+  const auto gpus = net::find_gpus();
+  const auto gpu = static_cast<int>(device % gpus.ids.size());
+  const auto members = host->size();
+  return net::make_nccl_collectives(
+    {.group = name_,
+     .host
+     = net::make_staged_collectives(std::move(host), models::gpu_memory()),
+     .device = gpu,
+     .progress_deadline = defaults::collective_deadline,
+     .offers = net::nccl_offers(members, gpus),
+     .thread_stream = [gpu] { return models::gpu_stream(gpu); }});
+}
+
 std::vector<std::shared_ptr<net::Collectives>>
 ProfilePool::groups_of(std::uint32_t size) {
   std::vector<std::shared_ptr<net::Collectives>> groups(num_devices());
   ++groups_made_;
   for (std::uint32_t i = 0; size > 1 && i < num_devices() / size * size; ++i)
-    groups[i] = net::make_host_collectives(group_spec(i, size), registry_);
+    groups[i]
+      = of_gpu(i, net::make_host_collectives(group_spec(i, size), registry_));
   return groups;
 }
 

@@ -3,7 +3,8 @@
 // and without tensor parallelism, and the links between devices
 // (runtime/planning/profile_links.hpp), always with all devices of a host at
 // work, since that is the state of a machine in a run. What is not measured
-// keeps the number of the shipped `laptop` and its source.
+// keeps the number and the source of the shipped file that is nearest
+// (runtime/planning/machine_hardware.hpp).
 #pragma once
 
 #include "config/model/model_shape.hpp"
@@ -11,7 +12,6 @@
 #include "plans/cost/hardware.hpp"
 #include "plans/cost/profile_table.hpp"
 #include "plans/workflow/workflow.hpp"
-#include "runtime/base/processor_name.hpp"
 
 #include <map>
 #include <string>
@@ -29,7 +29,7 @@ struct MachineProfile {
 
 /// Effort of a measurement.
 struct ProfileEffort {
-  double seconds = 0; ///< approximate total
+  double seconds = 0; ///< of all models, approximately
   int sweeps = 1; ///< passes over everything: a program that runs during one
                   ///< may have ended by the next
   double least_s = 0; ///< per measurement, which has at least three rounds

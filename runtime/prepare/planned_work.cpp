@@ -3,6 +3,7 @@
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
+#include "runtime/planning/machine_hardware.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
 #include "runtime/run_folder/check_workflow_calls.hpp"
 #include "runtime/run_folder/context_limits.hpp"
@@ -38,9 +39,10 @@ plans::PlanReport report_on(const PlannedWork& work,
 /// the memory of this machine's devices, not on how fast they are.
 plans::ExecutionPlan preset_for_run(const PlannedWork& work,
                                     const plans::Cluster& cluster) {
-  const auto problem
-    = run_problem(work.settings, work.workflow, work.shapes, cluster,
-                  {.hardware = plans::load_hardware("laptop"), .table = {}});
+  const auto problem = run_problem(
+    work.settings, work.workflow, work.shapes, cluster,
+    {.hardware = machine_hardware(work.settings, cluster.devices_per_node),
+     .table = {}});
   return plans::fitted_preset(work.settings.plan, problem);
 }
 

@@ -3,6 +3,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "plans/recovery/snapshot_planes.hpp"
 #include "plans/weights/residency.hpp"
+#include "plans/workflow/frozen_roles.hpp"
 
 #include <filesystem>
 
@@ -43,6 +44,15 @@ void load_from_snapshot(const RunBasis& basis, const plans::Replica& replica,
     order.shape_only = true;
 }
 
+/// Returns whether nothing but the replica's calls will read its weights. Both
+/// `doctor` and `convert` read those of any role.
+bool is_frozen(const RunBasis& basis, const plans::Replica& replica) {
+  const auto mode = basis.run.mode();
+  return mode != RunMode::move_check && mode != RunMode::convert
+         && plans::weights_of_role(basis.workflow, replica.role)
+              == plans::RoleWeights::frozen;
+}
+
 } // namespace
 
 Version first_version(const RunBasis& basis, const plans::Replica& replica) {
@@ -67,6 +77,7 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
     order.folder = run.work.settings.models.at(replica.role).path;
     order.shape_only
       = waits || (run.mode() == RunMode::move_check && !replica.home);
+    order.frozen = is_frozen(basis, replica);
     const auto& role = basis.workflow.role(replica.role);
     if (role.changes() && run.attempt.snapshot)
       load_from_snapshot(basis, replica, order);

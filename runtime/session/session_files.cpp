@@ -262,12 +262,15 @@ void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
     end.checkpoint.empty() ? "none" : end.checkpoint));
   const auto& cluster = run_.work.plan.cluster;
   const auto& peaks = peaks_.all();
+  std::map<Rank, std::uint64_t> planned;
+  for (const auto& device : run_.work.report.devices)
+    planned[device.device] = device.peak_bytes;
   for (std::uint32_t i = 0; i < cluster.num_devices(); ++i) {
     const auto peak = peaks.find(Rank{i});
     summary_.set_device(
       fmt::format("device {} (worker {})", i, cluster.worker_of(Rank{i}).value),
       busy_[Rank{i}].count(),
-      peak == peaks.end() ? "" : peak_text(peak->second));
+      peak == peaks.end() ? "" : peak_text(peak->second, planned[Rank{i}]));
   }
   summary_.set_wall_seconds(wall_s);
   if (!end.checkpoint.empty())
@@ -293,9 +296,16 @@ void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
                            end.next_step.value));
 }
 
+Failure SessionFiles::explained(Failure failure) const {
+  if (failure.code == Errc::out_of_memory)
+    failure.what
+      += "; " + planned_and_found(run_.work.report.devices, peaks_.all());
+  return failure;
+}
+
 FailureRecord SessionFiles::record_of(const actors::RunEnd& end,
                                       std::string action) const {
-  const Failure& failure = end.failure;
+  const Failure failure = explained(end.failure);
   return {.attempt = run_.attempt.number,
           .who = failure.who,
           .host = host_name(),
@@ -309,7 +319,7 @@ FailureRecord SessionFiles::record_of(const actors::RunEnd& end,
 
 void SessionFiles::conclude_failed(const actors::RunEnd& end) {
   console_.finish();
-  status_.last_failure = to_string(end.failure);
+  status_.last_failure = to_string(explained(end.failure));
   const auto& reason = failures_.gave_up();
   if (!reason.empty())
     status_.last_failure += "; " + reason;

@@ -77,6 +77,8 @@ public:
 private:
   void start_trace() const;
   std::string node_name(std::uint32_t node) const;
+  /// Returns a failure with what there is to know of memory, if it ran out.
+  Failure explained(Failure failure) const;
   FailureRecord record_of(const actors::RunEnd& end, std::string action) const;
   void open_page();
   void warn_of_skips(const StepMetrics& metrics);

@@ -6,6 +6,7 @@
 #include "models/data/plain_rows.hpp"
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/launch/launch_command.hpp"
+#include "runtime/planning/device_memory.hpp"
 #include "runtime/run_folder/build_identity.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/run_keeper.hpp"
@@ -33,6 +34,9 @@ actors::JoinReply make_join_reply(const RunBasis& basis) {
   join_reply.only_evaluates = run.mode() == RunMode::evaluate;
   for (const auto& [call, room] : run.work.report.rooms)
     join_reply.rooms[call] = {room.responses, room.sequences, room.cache_bytes};
+  if (run.work.settings.cluster.device == "gpu")
+    join_reply.device_bytes = device_memory_bytes(
+      run.work.settings, run.work.plan.cluster.devices_per_node);
   join_reply.run_folder
     = std::filesystem::absolute(run.attempt.folder).string();
   return join_reply;
@@ -115,7 +119,8 @@ actors::SetupInputs make_setup(const RunBasis& basis,
   for (std::uint32_t i = 0; i < workers.size(); ++i) {
     const auto& request = workers[i].request;
     setup.nodes.push_back(workers[i].node);
-    setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
+    setup.peers.push_back(
+      {WorkerId{i}, request.host, request.data_port, request.gpus});
   }
   setup.loads = load_specs(basis);
   if (const auto& snapshot = basis.run.attempt.snapshot)

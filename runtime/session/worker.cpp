@@ -6,7 +6,9 @@
 #include "config/base/defaults.hpp"
 #include "config/base/log.hpp"
 #include "models/kernels/threads.hpp"
+#include "net/base/gpus.hpp"
 #include "net/base/open_files.hpp"
+#include "net/collectives/nccl_agreement.hpp"
 #include "runtime/launch/stop_signals.hpp"
 #include "runtime/run_folder/build_identity.hpp"
 #include "runtime/run_folder/run_secret.hpp"
@@ -83,7 +85,8 @@ ExitCode run_worker(const WorkerOptions& options) {
                  .host = plane.bind_address,
                  .data_port = data->port(),
                  .pid = static_cast<std::uint32_t>(getpid()),
-                 .wanted = options.number.value_or(unknown_number)};
+                 .wanted = options.number.value_or(unknown_number),
+                 .gpus = net::nccl_offers(net::find_gpus())};
   setup->data = std::move(data);
   setup->keeps_log = !options.number;
   auto ended = std::make_shared<std::promise<End>>();

@@ -25,24 +25,27 @@ nlohmann::json read_card(const Options& options) {
   const auto document = nlohmann::json::parse(in);
   const auto& cards = document.at("cards");
   if (!cards.contains(options.card))
-    throw ConfigError({.place = {"command line", 0},
-                       .path = "--card",
-                       .expected = "a card of " + file.string(),
-                       .got = "'" + options.card + "'",
-                       .hint = "tiny, small, experts, medium, 1b or 8b"});
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--card",
+       .expected = "a card of " + file.string(),
+       .got = "'" + options.card + "'",
+       .hint = "tiny, small, experts, medium, 1b, 8b or qwen3_0.6b"});
   return cards.at(options.card);
 }
 
 ModelShape shape_of(const nlohmann::json& card) {
   const auto& model = card.at("model");
   ModelShape shape;
-  shape.family = "llama";
+  shape.family = model.value("model_type", "llama");
   shape.vocab_size = model.at("vocab_size");
   shape.hidden_size = model.at("hidden_size");
   shape.num_layers = model.at("num_hidden_layers");
   shape.num_heads = model.at("num_attention_heads");
   shape.num_kv_heads = model.at("num_key_value_heads");
-  shape.head_dim = shape.hidden_size / shape.num_heads;
+  shape.head_dim = model.value("head_dim", shape.hidden_size / shape.num_heads);
+  if (shape.family == "qwen3")
+    shape.qk_norm = QkNormScope::head;
   shape.intermediate_size = model.at("intermediate_size");
   shape.max_positions = model.at("max_position_embeddings");
   shape.norm_eps = 1e-5;

@@ -166,7 +166,7 @@ int run_benchmark(const std::string& name, const Options& options) {
 }
 
 int usage(int code) {
-  std::puts("troupe-bench NAME [--card tiny|small|medium|1b|8b] [--cards FILE] "
+  std::puts("troupe-bench NAME [--card CARD] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
             "[--plan single|data_parallel|tensor] [--devices N] "
             "[--device cpu|gpu] [--batch N] [--layers N] [--tokens N] "

@@ -1,5 +1,6 @@
 #include "card_folder.hpp"
 
+#include "config/model/model_shape.hpp"
 #include "runtime/commands/random_model.hpp"
 
 #include <fstream>
@@ -34,16 +35,27 @@ void write_prompts(const std::filesystem::path& file, std::int64_t length) {
 
 } // namespace
 
-CardFolder::CardFolder(const nlohmann::json& card) : card_(card) {
+CardFolder::CardFolder(const nlohmann::json& card, const char* part,
+                       CardModels models)
+  : card_(card) {
   const ModelShape shape = shape_of(card);
   ModelShape scorer = shape;
   scorer.scalar_head = true;
   const auto tokenizer = root_ / "tokenizer";
   runtime::write_byte_tokenizer(tokenizer);
-  runtime::write_random_model(root_ / "actor", shape, tokenizer, 20240607);
-  runtime::write_random_model(root_ / "reward", scorer, tokenizer, 20240608);
-  runtime::write_random_model(root_ / "critic", scorer, tokenizer, 20240609);
-  write_prompts(root_ / "prompts.jsonl", card.at("ppo").at("prompt_len"));
+  const auto write = [&](const char* role, const ModelShape& of_role,
+                         std::uint32_t seed) {
+    if (models == CardModels::whole)
+      return runtime::write_random_model(root_ / role, of_role, tokenizer,
+                                         seed);
+    support::write_text(root_ / role / "config.json", print_hf_config(of_role));
+  };
+  write("actor", shape, 20240607);
+  if (part == std::string("ppo")) {
+    write("reward", scorer, 20240608);
+    write("critic", scorer, 20240609);
+  }
+  write_prompts(root_ / "prompts.jsonl", card.at(part).at("prompt_len"));
 }
 
 std::vector<std::string> CardFolder::rl_settings(const char* part) const {

@@ -1,17 +1,24 @@
-// A card of shared/bench as files in a temporary folder: actor, critic and
-// reward model with random weights as Hugging Face folders, a tokenizer and
-// prompts. As in shared/bench/make_models.py the end token exists but can never
-// be drawn, so every response has exactly the card's length.
+// A card of shared/bench as files in a temporary folder: the models of its PPO,
+// or of its GRPO the actor alone, with random weights as Hugging Face folders,
+// a tokenizer and prompts; for plans config.json is enough. As in
+// shared/bench/make_models.py the end token exists but can never be drawn, so
+// every response has exactly the card's length.
 #pragma once
 
 #include "bench.hpp"
 #include "tests/support/temp_folder.hpp"
 
+#include <cstdint>
+
 namespace troupe::bench {
+
+/// Files of its models that a folder has.
+enum class CardModels : std::uint8_t { whole, config };
 
 class CardFolder {
 public:
-  explicit CardFolder(const nlohmann::json& card);
+  explicit CardFolder(const nlohmann::json& card, const char* part = "ppo",
+                      CardModels models = CardModels::whole);
 
   const std::filesystem::path& root() const {
     return root_.path();

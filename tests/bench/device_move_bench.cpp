@@ -1,8 +1,10 @@
 // The weights of a card from t2 to p2 over two devices whose planes are in the
-// memory of one, as two devices that share a GPU have it, by way of the host as
-// actors/worker/weight_moves.cpp moves them; beside the device's own copy of as
-// many bytes. A sample of every box of the target is compared with the source.
+// memory of one, as two devices that share a GPU have it, moved within that
+// memory as actors/worker/weight_moves.cpp does; beside the device's own copy
+// of as many bytes. A sample of every box of the target is compared with the
+// source.
 #include "config/model/model_shape.hpp"
+#include "config/settings/settings_types.hpp"
 #include "models/kernels/backend.hpp"
 #include "models/parallel/weight_move.hpp"
 #include "net/base/page_block.hpp"
@@ -12,6 +14,7 @@
 #include "random_engine.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -71,11 +74,12 @@ public:
     for (std::size_t i = 0; i < moves_.size(); ++i)
       threads.emplace_back([&, i] {
         backend_.enter();
-        const net::HostWrite target(backend_.memory(), to_[i].data(),
-                                    to_[i].size_bytes(),
-                                    net::OldContent::ignored);
-        moves_[i].run(target.bytes());
-        target.put_back();
+        const std::span target(to_[i].data(), to_[i].size_bytes());
+        if (const auto* memory = backend_.memory())
+          moves_[i].run(*memory, target,
+                        ClusterSettings{}.move_staging_bytes());
+        else
+          moves_[i].run(target);
         backend_.wait();
       });
     for (auto& thread : threads)

@@ -2,21 +2,23 @@
 // through the whole program: prompts, responses of fixed length, rewards,
 // inference of the other models, advantages, four mini-batches. Seconds are
 // those from one commit to the next; the work is counted in the run's trace,
-// and the benchmark fails where it is not the card's.
+// and the benchmark fails where it is not the card's. On GPUs, `--threads` of
+// them, it stands beside the step that `troupe plan simulate` expects.
 #include "card_folder.hpp"
+#include "iteration_settings.hpp"
+#include "prediction.hpp"
 #include "troupe_run.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 namespace troupe::bench {
 namespace {
 
-constexpr int iteration_warm_up_steps = 2;
-
 /// PPO or GRPO.
 struct Iteration {
-  const char* workflow; ///< and its part of the card
-  std::vector<std::string> roles;
+  const char* workflow;           ///< and its part of the card
   std::vector<std::string> calls; ///< with weights, during generation
 };
 
@@ -36,14 +38,12 @@ Expected expected_of(const nlohmann::json& sizes) {
             * sizes.value("ppo_epochs", 1.0)};
 }
 
-// Settings of `--plan`: one device with all threads, or one per thread (fewer
-// barriers: 1.4 times faster on `tiny` with two threads).
-std::vector<std::string> cluster_settings(const Options& options) {
-  const bool single = options.plan == "single";
-  const std::string devices = std::to_string(single ? 1 : options.threads);
-  return {"cluster.nodes=1", "cluster.devices_per_node=" + devices,
-          "cluster.workers_per_node=1", "cluster.device=cpu",
-          "plan=" + options.plan};
+// Returns the processors of a run: on GPUs it has all, as its kernels need
+// none.
+int processors_of(const Options& options) {
+  const auto all = static_cast<int>(std::thread::hardware_concurrency());
+  return options.device == "gpu" ? std::max(all, options.threads)
+                                 : options.threads;
 }
 
 // Throws unless every step generated all of its tokens.
@@ -89,23 +89,13 @@ nlohmann::json split_of(const RunSteps& steps, std::size_t first,
   return split;
 }
 
-nlohmann::json measure(const Options& options, const Iteration& iteration,
-                       std::vector<std::string> (CardFolder::*settings)()
-                         const) {
+nlohmann::json measure(const Options& options, const Iteration& iteration) {
   const auto card = read_card(options);
-  const CardFolder folder(card);
-  RunRequest request;
-  request.threads = options.threads;
-  request.run_folder = folder.root() / "runs" / "bench";
-  request.settings = (folder.*settings)();
-  for (const auto& words : cluster_settings(options))
-    request.settings.push_back(words);
-  for (const auto& role : iteration.roles)
-    request.settings.push_back("models." + role + ".dtype=" + options.dtype);
-  // the last step writes a checkpoint: it does not count
-  request.settings.push_back("run.name=bench");
-  request.settings.push_back(
-    "run.steps=" + std::to_string(iteration_warm_up_steps + options.runs + 1));
+  const CardFolder folder(card, iteration.workflow);
+  const RunRequest request{
+    .settings = iteration_settings(options, folder, iteration.workflow),
+    .run_folder = folder.root() / "runs" / "bench",
+    .threads = processors_of(options)};
   const RunSteps steps = run_steps(request);
 
   const Expected expected = expected_of(card.at(iteration.workflow));
@@ -114,39 +104,39 @@ nlohmann::json measure(const Options& options, const Iteration& iteration,
   const auto last = first + static_cast<std::uint32_t>(options.runs) - 1;
   const auto work
     = checked_work(traced_work(request.run_folder, first, last), iteration,
-                   expected, options.plan == "single" ? 1 : options.threads);
+                   expected, static_cast<int>(iteration_devices(options)));
   const auto measured = [&](const std::vector<double>& all) {
     return summary({all.begin() + first, all.begin() + last + 1});
   };
   const auto time = measured(options.cpu_clock ? steps.cpu_s : steps.wall_s);
-  return {{"s_per_iter", time["median"]},
-          {"s_per_iter_min", time["min"]},
-          {"s_per_iter_max", time["max"]},
-          {"n", options.runs},
-          {"wall_s", measured(steps.wall_s)},
-          {"cpu_s", measured(steps.cpu_s)},
-          {"split_s", split_of(steps, first, last)},
-          {"plan", options.plan},
-          {"sequences_per_iter", expected.samples},
-          {"tokens_per_iter", expected.tokens},
-          {"optimizer_steps_per_iter", expected.optimizer_steps},
-          {"work", work}};
+  nlohmann::json document{
+    {"s_per_iter", time["median"]},
+    {"s_per_iter_min", time["min"]},
+    {"s_per_iter_max", time["max"]},
+    {"n", options.runs},
+    {"wall_s", measured(steps.wall_s)},
+    {"cpu_s", measured(steps.cpu_s)},
+    {"split_s", split_of(steps, first, last)},
+    {"plan", options.plan},
+    {"sequences_per_iter", expected.samples},
+    {"tokens_per_iter", expected.tokens},
+    {"optimizer_steps_per_iter", expected.optimizer_steps},
+    {"work", work}};
+  if (const KnownGpu* gpu = known_gpu(options, iteration_devices(options)))
+    document["predicted"] = predicted_step_s(*gpu, request.settings);
+  return document;
 }
 
 } // namespace
 
 nlohmann::json bench_ppo(const Options& options) {
-  return measure(
-    options,
-    {"ppo",
-     {"actor", "critic", "ref", "reward"},
-     {"actor_train", "critic_train", "ref_inf", "rew_inf", "critic_inf"}},
-    &CardFolder::ppo_settings);
+  return measure(options, {"ppo",
+                           {"actor_train", "critic_train", "ref_inf", "rew_inf",
+                            "critic_inf"}});
 }
 
 nlohmann::json bench_grpo(const Options& options) {
-  return measure(options, {"grpo", {"actor"}, {"actor_train"}},
-                 &CardFolder::grpo_settings);
+  return measure(options, {"grpo", {"actor_train"}});
 }
 
 } // namespace troupe::bench

@@ -3,8 +3,10 @@
 // bytes that it gave. `gb_s` counts what a copy reads and what it writes.
 #include "models/kernels/aligned_floats.hpp"
 #include "models/kernels/backend.hpp"
+#include "plans/cost/hardware.hpp"
 
 #include "bench.hpp"
+#include "prediction.hpp"
 #include "random_engine.hpp"
 
 #include <algorithm>
@@ -88,6 +90,8 @@ nlohmann::json bench_memory(const Options& options) {
                           {"host_writes_gb_s", summary(write)},
                           {"host_reads_gb_s", summary(read)}};
   add_headline(document, "gb_s", copy);
+  if (const KnownGpu* gpu = known_gpu(options))
+    document["predicted"] = 1e-9 * plans::load_hardware(gpu->hardware).mem_Bps;
   return document;
 }
 

@@ -12,7 +12,7 @@
 namespace troupe::bench {
 namespace {
 
-constexpr int warm_up_steps = 2;
+constexpr int untimed_steps = 2;
 constexpr int rounds = 3; // of on, off, off, on
 
 // Bursts that fit the ring, drained in between: dropped events would be cheap.
@@ -44,7 +44,7 @@ struct Side {
 
   void add(const RunSteps& steps) {
     // neither the warm-up nor the last step, which writes a checkpoint
-    for (std::size_t i = warm_up_steps; i + 1 < steps.wall_s.size(); ++i) {
+    for (std::size_t i = untimed_steps; i + 1 < steps.wall_s.size(); ++i) {
       wall_s.push_back(steps.wall_s[i]);
       cpu_s.push_back(steps.cpu_s[i]);
     }
@@ -84,7 +84,7 @@ nlohmann::json bench_trace(const Options& options) {
       request.settings = folder.ppo_settings();
       for (const std::string& word :
            {"run.name=" + name,
-            "run.steps=" + std::to_string(warm_up_steps + options.runs + 1),
+            "run.steps=" + std::to_string(untimed_steps + options.runs + 1),
             std::string("cluster.nodes=1"),
             std::string("cluster.devices_per_node=1"),
             std::string("cluster.workers_per_node=1"),

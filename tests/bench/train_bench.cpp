@@ -6,16 +6,15 @@
 #include "config/model/model_shape.hpp"
 #include "models/engine/engine.hpp"
 #include "net/base/rows.hpp"
-#include "net/collectives/host_collectives.hpp"
-#include "plans/cost/cost_model.hpp"
 
 #include <ATen/Parallel.h>
 
 #include "bench.hpp"
+#include "device_group.hpp"
+#include "prediction.hpp"
 #include "random_engine.hpp"
 
 #include <deque>
-#include <thread>
 
 namespace troupe::bench {
 namespace {
@@ -34,35 +33,33 @@ Engine::Spec trained_spec(const Strategy& strategy, std::uint32_t device,
   return spec;
 }
 
+std::uint32_t peers_of(const Options& options) {
+  return options.plan == "tensor" ? static_cast<std::uint32_t>(options.threads)
+                                  : 1;
+}
+
 // A replica whose devices are threads of this process.
 class Replica {
 public:
   Replica(const ModelShape& shape, const Options& options, double rate) {
-    const bool tensor = options.plan == "tensor";
-    const auto peers = static_cast<std::uint32_t>(tensor ? options.threads : 1);
-    if (tensor)
+    const std::uint32_t peers = peers_of(options);
+    if (peers > 1)
       at::set_num_threads(1);
     for (std::uint32_t i = 0; i < peers; ++i) {
       engines_.push_back(
         random_engine(shape, options, trained_spec({.tp = peers}, i, rate)));
       net::GroupSpec group{.name = "tp", .index = i};
       group.members.resize(peers);
+      auto& context = contexts_.emplace_back();
       if (peers > 1)
-        contexts_.emplace_back().groups.tp
-          = net::make_host_collectives(group, registry_);
-      else
-        contexts_.emplace_back();
+        context.groups.tp = device_group(options, group, registry_);
     }
   }
 
   void train(const models::TrainSpec& spec, const net::Rows& rows) {
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < engines_.size(); ++i)
-      others.emplace_back(
-        [&, i] { engines_[i]->train(spec, rows, contexts_[i]); });
-    engines_[0]->train(spec, rows, contexts_[0]);
-    for (std::thread& other : others)
-      other.join();
+    together(
+      static_cast<std::uint32_t>(engines_.size()), registry_,
+      [&](std::uint32_t i) { engines_[i]->train(spec, rows, contexts_[i]); });
   }
   std::uint64_t optimizer_steps() const {
     return engines_[0]->optimizer_steps();
@@ -73,6 +70,26 @@ private:
   std::vector<std::unique_ptr<Engine>> engines_;
   std::deque<models::RunContext> contexts_;
 };
+
+/// Adds what only GPUs have: the share of the data sheet's rate, and the step
+/// that the cost model expects.
+void add_expected(nlohmann::json& document, const Options& options,
+                  const ModelShape& shape, std::int64_t batch,
+                  std::int64_t length) {
+  const auto peers = peers_of(options);
+  const KnownGpu* gpu = known_gpu(options, peers);
+  if (gpu == nullptr)
+    return;
+  document["mfu"]
+    = document["gflops"].get<double>() * 1e9 / (peers * gpu->dense_flops);
+  document["predicted"] = predicted_call_s(
+    *gpu, options, shape,
+    {.settings = {"workflow=sft", "data.batch_size=" + std::to_string(batch),
+                  "data.max_tokens=" + std::to_string(length),
+                  std::string("algorithm.recompute=")
+                    + (options.recompute ? "true" : "false")},
+     .tensor_peers = peers});
+}
 
 } // namespace
 
@@ -100,23 +117,26 @@ nlohmann::json bench_train(const Options& options) {
     rates.push_back(tokens / seconds.back());
   }
   const auto rate = summary(rates);
+  const double step_s = summary(seconds)["median"];
   const double flops
     = 3
       * forward_flops(shape, tokens,
                       static_cast<double>(batch * length * length));
-  return {{"tok_s", rate["median"]},
-          {"tok_s_min", rate["min"]},
-          {"tok_s_max", rate["max"]},
-          {"n", options.runs},
-          {"step_s", summary(seconds)},
-          {"gflops", 1e-9 * flops / summary(seconds)["median"].get<double>()},
-          {"flops", flops},
-          {"parameters", num_parameters(shape)},
-          {"optimizer_bytes_a_parameter", plans::optimizer_bytes_a_parameter},
-          {"recompute", options.recompute},
-          {"tokens", tokens},
-          {"plan", options.plan},
-          {"optimizer_steps", replica.optimizer_steps()}};
+  nlohmann::json document{{"tok_s", rate["median"]},
+                          {"tok_s_min", rate["min"]},
+                          {"tok_s_max", rate["max"]},
+                          {"n", options.runs},
+                          {"step_s", summary(seconds)},
+                          {"step_median_s", step_s},
+                          {"gflops", 1e-9 * flops / step_s},
+                          {"flops", flops},
+                          {"parameters", num_parameters(shape)},
+                          {"recompute", options.recompute},
+                          {"tokens", tokens},
+                          {"plan", options.plan},
+                          {"optimizer_steps", replica.optimizer_steps()}};
+  add_expected(document, options, shape, batch, length);
+  return document;
 }
 
 } // namespace troupe::bench

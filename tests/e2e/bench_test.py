@@ -82,7 +82,16 @@ class Bench(unittest.TestCase):
         self.assertGreater(document["of_copy"], 0)
         document = self.document("sums", "--mib", "1", "--threads", "2")
         self.assertEqual((document["ranks"], document["mib"]), (2, 1))
+        self.assertEqual(document["nccl"], 0)
+        for name in ("bus_gb_s", "all_gather_gb_s", "reduce_scatter_gb_s", "exchange_gb_s"):
+            self.assertGreater(document[name], 0)
+        self.assertNotIn("in_stream_gb_s", document)
+        document = self.document("sums", "--mib", "1", "--threads", "2", "--dtype", "bf16")
         self.assertGreater(document["bus_gb_s"], 0)
+
+    def test_only_gpus_with_a_hardware_file_have_predictions(self):
+        for words in (("decode", "--new-tokens", "64"), ("train",), ("memory", "--mib", "1")):
+            self.assertNotIn("predicted", self.document(*words))
 
     def test_mistakes_are_one_line(self):
         folder = tempfile.TemporaryDirectory()

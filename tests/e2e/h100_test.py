@@ -128,7 +128,7 @@ def write():
                             .replace(f"| {peak_gb} GB | `{at}` |",
                                      f"| {fullest['peak_bytes'] / 1e9:.1f} GB | "
                                      f"`{fullest['peak_task']}` |"))
-        workflow, size, number = plan.split("_")
+        workflow, size, number = re.fullmatch(r"([a-z]+)_(.*)_(\d+)", plan).groups()
         for line in GPU_ROW.finditer(gpus):
             if (line[1].lower(), line[2].lower().split("-")[0]) == (workflow, size):
                 parts = line[0].split("|")

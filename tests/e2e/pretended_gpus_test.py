@@ -2,14 +2,11 @@
 graphs and NCCL over stand-ins, beside runs on the CPU."""
 import os
 import signal
-import subprocess
 import unittest
 
-from support import BUILD, CONSTANT, SOURCE, TINY, Case, Process, tree_bytes, without_times
+from pretended import PROGRAM, SECONDS, STANDIN, OnPretendedGpus
+from support import CONSTANT, TINY, Process, tree_bytes, without_times
 
-STANDIN = SOURCE / "tests/gpu/standin.sh"
-PROGRAM = BUILD / "tests/gpu/standin_troupe"
-SECONDS = 240  # of a run: its kernels are loops of the host
 ROLES = ("actor", "critic", "ref", "reward")
 NORMS = ("actor/grad_norm", "critic/grad_norm")
 LOSSES = ("actor/pg_loss", "critic/vf_loss", "actor/ppo_kl")
@@ -36,29 +33,7 @@ calls:
 """
 
 
-def why_not():
-    """Why there are no pretended GPUs here; empty: there are."""
-    if not PROGRAM.exists():
-        return "no standin_troupe on this machine"
-    found = subprocess.run([STANDIN, "--", "true"], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout
-    return found.strip().removeprefix("skipped: ")
-
-
-class PretendedGpus(Case):
-    @classmethod
-    def setUpClass(cls):
-        if reason := why_not():
-            raise unittest.SkipTest(reason)
-        super().setUpClass()
-
-    def on_gpus(self, count, arguments, seed=1):
-        """A run of one worker process with a device for each GPU."""
-        return Process(self, ["--gpus", count, "--mb", 2048, "--seed", seed, "--", PROGRAM,
-                              *arguments, f"cluster.devices_per_node={count}",
-                              "cluster.workers_per_node=1", "cluster.device=gpu",
-                              "trace.enabled=false"], STANDIN)
-
+class PretendedGpus(OnPretendedGpus):
     def on_two_hosts(self, arguments):
         """A run of two workers that count as hosts, with two GPUs each."""
         programs = self.folder / "bin"
@@ -107,6 +82,13 @@ class PretendedGpus(Case):
                     f"run.name={name}", "run.steps=2", f"plan={plan}", *FP32))
                 self.assert_near(wanted, self.finished(process, name), FP32_BOUND)
 
+    def test_eight_gpus_train_as_the_cpu_does_I1(self):
+        little = ("algorithm.mini_batches=2", "rollout.max_new_tokens=4")  # a sample a GPU
+        wanted = self.on_cpu(*little)
+        process = self.on_gpus(8, self.ppo("run.name=eight", "run.steps=2",
+                                           "plan=data_parallel", *FP32, *little))
+        self.assert_near(wanted, self.finished(process, "eight"), FP32_BOUND)
+
     def test_bf16_is_within_three_percent_I1(self):
         wanted = self.on_cpu("run.steps=1", "algorithm.mini_batches=2")
         replay = f"run.replay={self.run_folder('cpu')}/samples.jsonl"  # else other texts
@@ -114,6 +96,13 @@ class PretendedGpus(Case):
                                            "algorithm.mini_batches=2", "plan=data_parallel",
                                            *(f"models.{role}.dtype=bf16" for role in ROLES)))
         self.assert_near(wanted, self.finished(process, "bf16"), BF16_BOUND)
+
+    def test_bf16_scores_what_it_generates_within_a_percent(self):
+        process = self.on_gpus(1, self.ppo("run.name=own", "run.steps=2", "plan=single",
+                                           *(f"models.{role}.dtype=bf16" for role in ROLES)))
+        for line in self.finished(process, "own").values():
+            self.assertGreater(line["training/rollout_probs_diff_mean"], 0)
+            self.assertLess(line["training/rollout_probs_diff_mean"], 1e-2)
 
     def weights(self, name):
         return tree_bytes(self.latest(name), "*/model.safetensors")
@@ -153,11 +142,28 @@ class PretendedGpus(Case):
         self.assert_near(wanted, self.finished(process, "apart"), FP32_BOUND)
         failure, = self.failures("apart")
         self.assertIn(str(sender), failure["who"])
+        for log in (self.run_folder("apart") / "logs").glob("*.log*"):
+            self.assertNotIn("go through the host", log.read_text(), log.name)
         for worker in ("00", "01"):
             traces = sorted((self.run_folder("apart") / "trace").glob(f"worker_{worker}_*"))
             self.assertGreater(len(traces), 1)
             for trace in traces:  # of each attempt
                 self.assertIn(b"weights by NCCL", trace.read_bytes(), trace.name)
+
+    def test_weights_of_bf16_are_so_between_hosts_and_frozen_ones_in_memory_I1(self):
+        moved, frozen = {}, {}
+        for dtype in ("fp32", "bf16"):
+            process = self.on_two_hosts(self.ppo(
+                f"run.name={dtype}", "run.steps=1", "run.check_moves=true", *CONSTANT,
+                *(f"models.{role}.dtype={dtype}" for role in ROLES)))
+            self.finished(process, dtype)
+            line, = self.metrics(dtype).values()
+            moved[dtype] = line["perf/moved_gb"]
+            (frozen[dtype], *_), = self.counters(dtype, "bytes of ref@ref_inf")
+        self.assertGreater(moved["bf16"], 0.49 * moved["fp32"])
+        self.assertLess(moved["bf16"], 0.6 * moved["fp32"])
+        self.assertGreaterEqual(frozen["bf16"], 0.5 * frozen["fp32"])
+        self.assertLess(frozen["bf16"], 0.6 * frozen["fp32"], "it has no masters")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Planes of weights and optimizers that leave their devices between calls: the
 run stays the same to the bit, and the trace shows when they come and go."""
-import json
 import unittest
 
 from support import CONSTANT, TINY, Case, tree_bytes, without_times
@@ -50,18 +49,6 @@ class Residency(Case):
         self.outcome("parts", "offload.yaml", "run.steps=2", *CONSTANT)
         self.assertEqual(whole, self.outcome("parts", "offload.yaml",
                                              "run.steps=4", *CONSTANT))
-
-    def counters(self, name, what):
-        """Values of a counter over time, a list a device."""
-        file = self.run_folder(name) / "trace.json"
-        events = json.loads(file.read_text())["traceEvents"]
-        found = {}
-        for event in events:
-            if event["ph"] == "C" and what in event["name"]:
-                found.setdefault((event["pid"], event["name"]), []).append(
-                    (event["ts"], *event["args"].values()))
-        return [[value for _, value in sorted(points)]
-                for points in found.values()]
 
     def test_the_trace_shows_loads_and_offloads(self):
         self.outcome("offload", "offload.yaml")

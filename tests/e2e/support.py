@@ -104,6 +104,7 @@ class Process:
 
     def __init__(self, case, arguments, program=TROUPE):
         self.case, self.begin = case, time.monotonic()
+        self.out = self.err = None
         self.folder = tempfile.TemporaryDirectory(prefix="troupe-said-")
         self.files = [pathlib.Path(self.folder.name) / name
                       for name in ("stdout", "stderr")]
@@ -112,6 +113,7 @@ class Process:
                 [str(program), *map(str, arguments)], cwd=case.folder,
                 env=case.environment, stdout=out, stderr=err,
                 start_new_session=True)
+        case.started.append(self)
 
     def send(self, number):
         self.popen.send_signal(number)
@@ -133,6 +135,12 @@ class Process:
     def said(self):
         """Its standard output and error so far."""
         return [file.read_text() for file in self.files]
+
+    def show(self):
+        """Prints what it said if nobody has waited for its end: a test that failed
+        while it ran says nothing else of it."""
+        if self.out is None:
+            print(f"{self.popen.args[1:3]} said:", *self.said(), sep="\n")
 
     def wait_for_line(self, pattern, seconds=DEADLINE_S):
         """Waits for a whole line of standard output that matches from its start."""
@@ -173,10 +181,13 @@ class Case(unittest.TestCase):
         self.environment = {**os.environ, name: value,
                             "XDG_CACHE_HOME": str(self.cache)}
         self.cached_profile(PROFILE)
+        self.started = []
 
     def tearDown(self):
         shutil.rmtree(self.cache)
         left = self.processes()
+        for process in self.started:
+            process.show()
         for pid in [*left, *self.keepers()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -270,12 +281,25 @@ class Case(unittest.TestCase):
         step: files are written after the run."""
         until(lambda: self.latest(name).is_dir(), f"a checkpoint of {name}")
 
+    def trace_events(self, name):
+        self.troupe("trace", "export", f"runs/{name}")
+        file = self.run_folder(name) / "trace.json"
+        return json.loads(file.read_text())["traceEvents"]
+
+    def counters(self, name, what):
+        """Values of a counter over time, a list per device."""
+        found = {}
+        for event in self.trace_events(name):
+            if event["ph"] == "C" and what in event["name"]:
+                found.setdefault((event["pid"], event["name"]), []).append(
+                    (event["ts"], *event["args"].values()))
+        return [[value for _, value in sorted(points)]
+                for points in found.values()]
+
     def slices(self, name):
         """The slices of a run's trace: name, track, step, amount, begin and end
         in us."""
-        self.troupe("trace", "export", f"runs/{name}")
-        file = self.run_folder(name) / "trace.json"
-        events = json.loads(file.read_text())["traceEvents"]
+        events = self.trace_events(name)
         tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
                   if e["ph"] == "M" and e["name"] == "thread_name"}
         return [{"name": e["name"], "track": tracks[e["pid"], e["tid"]],

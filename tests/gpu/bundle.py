@@ -10,6 +10,7 @@ import argparse
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -22,8 +23,10 @@ from build_wheels import needed_glibc
 from bundle import licence_of, loaded_by
 
 MOST_BYTES = 60_000_000
+PT_DYNAMIC, DT_PATHS = 2, (15, 29)  # of ELF; RPATH, RUNPATH
 # below the build folder; net_test reads stand-ins that are left here
 PROGRAMS = ("troupe", "troupe-bench", "tiny_data", "tests/models_test")
+OF_NVCC = ("tests/gpu/gpu_kernels_test",)  # where the build has it
 READ = ("tests/gpu", "tests/golden/data", "tests/bench/cards.json", "tests/e2e/support.py",
         "examples/tiny/ppo.yaml", "examples/tiny/sft.yaml", "examples/tiny/plans", "LICENSE")
 README = """First light of Troupe {commit}, made from {build}.
@@ -35,7 +38,7 @@ README = """First light of Troupe {commit}, made from {build}.
     ./first_light.sh --rehearse   all of them on the CPU, with small models
 
 Needs Linux on x86-64 with glibc 2.{glibc} or newer, Python 3.9 or newer with torch
-{torch} (`python3 -c "import torch"`: libtorch and NVIDIA's libraries are taken from it;
+{torch}{build_of_torch} (`python3 -c "import torch"`: libtorch and NVIDIA's libraries are taken from it;
 PYTHON=FILE names another Python){cuda}. Nothing is installed or fetched.
 
 Logs, and first_light.json with all figures, go to ./first_light_results. Exit code 0: no
@@ -52,7 +55,21 @@ MANY = '--gpus "$(n=$(nvidia-smi -L 2>/dev/null | grep -c ^GPU); ' \
 
 
 def strip(file, to):
+    """Without debug information, and without the folders of the machine that built it,
+    which would be searched before LD_LIBRARY_PATH."""
     subprocess.run(["strip", "-o", to, file], check=True)
+    data = bytearray(to.read_bytes())
+    first, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for header in range(first, first + size * count, size):
+        if struct.unpack_from("<I", data, header)[0] == PT_DYNAMIC:
+            begin, = struct.unpack_from("<Q", data, header + 8)
+            length, = struct.unpack_from("<Q", data, header + 32)
+            entries = [data[at:at + 16] for at in range(begin, begin + length, 16)]
+            kept = [each for each in entries
+                    if struct.unpack_from("<Q", each)[0] not in DT_PATHS]
+            data[begin:begin + length] = b"".join(kept).ljust(length, b"\0")
+    to.write_bytes(data)
 
 
 def torch_version():
@@ -86,11 +103,12 @@ def starter(folder, name, what, words):
 
 
 def fill(folder, build):
-    """Writes everything to `folder`; returns the names of the libraries."""
+    """Writes everything to `folder`; returns the names of programs and libraries."""
     for name in ("bin", "lib"):
         (folder / name).mkdir(parents=True)
     libraries = {}
-    for program in PROGRAMS:
+    programs = [*PROGRAMS, *(each for each in OF_NVCC if (build / each).is_file())]
+    for program in programs:
         strip(build / program, folder / "bin" / pathlib.Path(program).name)
         libraries |= loaded_by(build / program)
     licences = []
@@ -105,12 +123,13 @@ def fill(folder, build):
     starter(folder, "first_light_many.sh", "First light on two to eight GPUs", MANY)
     loads = subprocess.run(["ldd", build / "troupe"], capture_output=True, text=True,
                            check=True).stdout
-    cuda = ",\nand a driver of CUDA 13 (580 or newer)" if "libtorch_cuda" in loads else \
+    on_gpus = "libtorch_cuda" in loads
+    cuda = ",\nand a driver of CUDA 13 (580 or newer)" if on_gpus else \
         ".\nThese programs were built without CUDA: they only rehearse"
     (folder / "README.txt").write_text(README.format(
         commit=commit(), build=build.name, glibc=needed_glibc(folder),
-        torch=torch_version(), cuda=cuda))
-    return sorted(libraries)
+        torch=torch_version(), build_of_torch="+cu130" if on_gpus else "", cuda=cuda))
+    return programs, sorted(libraries)
 
 
 def main():
@@ -125,11 +144,11 @@ def main():
                          "give --build DIR")
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "first_light"
-        libraries = fill(folder, asked.build.resolve())
+        programs, libraries = fill(folder, asked.build.resolve())
         with tarfile.open(asked.out, "w:gz") as archive:
             archive.add(folder, "first_light")
     size = asked.out.stat().st_size
-    print(f"{asked.out}: {size / 1e6:.1f} MB, {len(PROGRAMS)} programs, "
+    print(f"{asked.out}: {size / 1e6:.1f} MB, {len(programs)} programs, "
           f"{len(libraries)} libraries")
     if size > MOST_BYTES:
         raise SystemExit(f"bundle: more than {MOST_BYTES / 1e6:.0f} MB")

@@ -5,12 +5,14 @@
     lacks not found                       the same, nowhere
     ms_token <= 2.0 on H100               a number of the JSON in the last line, on a GPU
                                           whose name has the word; elsewhere nothing is asked
-    ms_token within 20 % of predicted     the number beside another one
+    ms_token within 20 % of predicted     the number beside another one; where that one is
+    bus_gb_s >= 0.9 of nccl_gb_s          missing nothing is asked
 """
 import dataclasses
 import re
 
 COMPARED = re.compile(r"(\w+) (<=|>=) ([\d.]+(?:e[+-]?\d+)?)(?: on (\w+))?$")
+SHARE = re.compile(r"(\w+) (<=|>=) ([\d.]+) of (\w+)$")
 WITHIN = re.compile(r"(\w+) within ([\d.]+) % of (\w+)$")
 EXIT = re.compile(r"exit (\d+)$")
 WORDS = re.compile(r"(says|lacks) (.+)$")
@@ -30,7 +32,7 @@ class Expectation:
     text: str
 
     def __post_init__(self):
-        if not any(form.match(self.text) for form in (COMPARED, WITHIN, EXIT, WORDS)):
+        if not any(form.match(self.text) for form in (COMPARED, SHARE, WITHIN, EXIT, WORDS)):
             raise ValueError(f"not an expectation: {self.text!r}")
 
     def complaint(self, outcome):
@@ -45,9 +47,18 @@ class Expectation:
                 f"{'lacks' if found[1] == 'says' else 'says'} {found[2]!r}"
         if found := WITHIN.match(self.text):
             return self._apart(outcome, found[1], float(found[2]), found[3])
+        if found := SHARE.match(self.text):
+            name, sign, share, other = found.groups()
+            beside = outcome.numbers.get(other)
+            return "" if beside is None else \
+                self._compared(outcome, name, sign, f"{float(share) * beside:.4g}")
         name, sign, limit, gpu = COMPARED.match(self.text).groups()
-        if gpu and gpu not in outcome.gpu:
+        if gpu and not re.search(rf"\b{gpu}", outcome.gpu):  # a GH200 is no H200
             return ""
+        return self._compared(outcome, name, sign, limit)
+
+    @staticmethod
+    def _compared(outcome, name, sign, limit):
         number = outcome.numbers.get(name)
         if number is None:
             return f"no number {name}"

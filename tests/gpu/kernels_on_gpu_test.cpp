@@ -1,121 +1,28 @@
-// First light of our own kernels: a GPU computes the bits that the host does,
-// from the same bodies over the same numbers. Built with CUDA only.
+// Kernels of training on a GPU: norms, MLP units, rows, logits, the optimizer.
+// Built with CUDA, and for pretended GPUs.
 #include "models/gpu/kernels/adamw_step.hpp"
 #include "models/gpu/kernels/add_rows.hpp"
-#include "models/gpu/kernels/decode_append.hpp"
-#include "models/gpu/kernels/decode_attend.hpp"
-#include "models/gpu/kernels/draw_token.hpp"
-#include "models/gpu/kernels/embed_tokens.hpp"
 #include "models/gpu/kernels/gated_unit.hpp"
-#include "models/gpu/kernels/launch.hpp"
 #include "models/gpu/kernels/logit_gradient.hpp"
 #include "models/gpu/kernels/logit_parts.hpp"
+#include "models/gpu/kernels/qk_norm.hpp"
 #include "models/gpu/kernels/rms_norm.hpp"
 #include "models/gpu/kernels/rms_norm_backward.hpp"
+#include "models/gpu/kernels/scatter_rows.hpp"
 #include "models/gpu/kernels/squared_norm.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tests/support/models/lane_orders.hpp"
-#include <cuda_runtime_api.h>
+#include "tests/support/cuda/kernels_on_gpu.hpp"
 
-#include <cmath>
-#include <cstring>
 #include <vector>
 
 namespace troupe::models::gpu {
 namespace {
 
-using troupe::testing::bf16_numbers;
-using troupe::testing::stored_as;
-
-/// A kernel's buffers, in the host's memory or in a GPU's.
-class KernelMemory {
-public:
-  explicit KernelMemory(bool on_gpu) : on_gpu_(on_gpu) {}
-  KernelMemory(const KernelMemory&) = delete;
-  KernelMemory& operator=(const KernelMemory&) = delete;
-  ~KernelMemory() {
-    for (const Buffer& buffer : buffers_)
-      if (on_gpu_)
-        cudaFree(buffer.data);
-  }
-
-  /// Returns a buffer with this content.
-  template <class T>
-  T* put(const std::vector<T>& numbers) {
-    Buffer& buffer = buffers_.emplace_back();
-    buffer.on_host.resize(numbers.size() * sizeof(T));
-    std::memcpy(buffer.on_host.data(), numbers.data(), buffer.on_host.size());
-    buffer.data = buffer.on_host.data();
-    if (on_gpu_) {
-      EXPECT_EQ(cudaMalloc(&buffer.data, buffer.on_host.size()), cudaSuccess);
-      EXPECT_EQ(cudaMemcpy(buffer.data, buffer.on_host.data(),
-                           buffer.on_host.size(), cudaMemcpyHostToDevice),
-                cudaSuccess);
-    }
-    return static_cast<T*>(buffer.data);
-  }
-  template <class T>
-  T* zeros(std::int64_t count) {
-    return put(std::vector<T>(std::size_t(count)));
-  }
-  /// Returns bf16 numbers, stored as T.
-  template <class T>
-  T* numbers(std::int64_t count, std::uint64_t seed, float scale = 1) {
-    return put(stored_as<T>(bf16_numbers(count, seed, scale)));
-  }
-
-  /// Returns the content of all buffers.
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> all;
-    for (const Buffer& buffer : buffers_) {
-      std::vector<std::byte> content = buffer.on_host;
-      if (on_gpu_) {
-        EXPECT_EQ(cudaMemcpy(content.data(), buffer.data, content.size(),
-                             cudaMemcpyDeviceToHost),
-                  cudaSuccess);
-      }
-      all.insert(all.end(), content.begin(), content.end());
-    }
-    return all;
-  }
-
-private:
-  struct Buffer {
-    std::vector<std::byte> on_host;
-    void* data = nullptr;
-  };
-  bool on_gpu_;
-  std::vector<Buffer> buffers_;
-};
-
-/// Runs the kernel that make(memory) returns on both sides.
-template <class Make>
-void expect_the_hosts_bits(std::int64_t blocks, const Make& make) {
-  KernelMemory host(/*on_gpu=*/false);
-  KernelMemory device(/*on_gpu=*/true);
-  run_on_host(make(host), blocks);
-  launch(make(device), blocks, nullptr);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const auto want = host.bytes();
-  const auto got = device.bytes();
-  ASSERT_EQ(got.size(), want.size());
-  std::size_t differ = 0;
-  for (std::size_t i = 0; i < want.size(); ++i)
-    differ += got[i] != want[i] ? 1 : 0;
-  EXPECT_EQ(differ, 0) << "bytes, of " << want.size();
-}
-
-class GpuKernels : public ::testing::Test {
-protected:
-  void SetUp() override {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess || count == 0)
-      GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
-  }
-};
+using troupe::testing::expect_the_hosts_bits;
+using troupe::testing::GpuKernels;
+using troupe::testing::KernelMemory;
 
 template <class T>
 void expect_norms() {
@@ -123,7 +30,7 @@ void expect_norms() {
   expect_the_hosts_bits(RmsNorm<T>::blocks(rows), [&](KernelMemory& memory) {
     return RmsNorm<T>{memory.numbers<T>(rows * width, 1),
                       memory.numbers<T>(rows * width, 2),
-                      memory.numbers<T>(width, 3),
+                      memory.numbers<float>(width, 3),
                       memory.zeros<T>(rows * width),
                       memory.zeros<float>(rows),
                       width,
@@ -134,7 +41,7 @@ void expect_norms() {
   expect_the_hosts_bits(chunks, [&](KernelMemory& memory) {
     return RmsNormBackward<T>{memory.numbers<T>(rows * width, 1),
                               memory.numbers<T>(rows * width, 2),
-                              memory.numbers<T>(width, 3),
+                              memory.numbers<float>(width, 3),
                               memory.numbers<float>(rows, 4),
                               memory.numbers<T>(rows * width, 5),
                               memory.zeros<float>(chunks * width),
@@ -152,6 +59,42 @@ TEST_F(GpuKernels, NormsHaveTheHostsBits) {
     return AddRows{memory.numbers<float>(37 * width, 1),
                    memory.numbers<float>(width, 2), 37, width};
   });
+}
+
+template <class T>
+void expect_head_norms(const HeadRows& shape, float plus) {
+  const std::int64_t all = shape.rows * shape.stride;
+  const std::int64_t kept = shape.count() * shape.dim;
+  expect_the_hosts_bits(
+    HeadNorm<T>::blocks(shape.count()), [&](KernelMemory& memory) {
+      return HeadNorm<T>{shape,
+                         memory.numbers<float>(shape.dim, 1),
+                         memory.numbers<T>(all, 2),
+                         memory.zeros<T>(kept),
+                         1e-5F,
+                         plus};
+    });
+  const std::int64_t sums
+    = HeadNormBackward<T>::chunks(shape.count()) * shape.dim;
+  expect_the_hosts_bits(
+    HeadNormBackward<T>::blocks(shape.count()), [&](KernelMemory& memory) {
+      return HeadNormBackward<T>{shape,
+                                 memory.numbers<float>(shape.dim, 1),
+                                 memory.numbers<T>(kept, 2),
+                                 memory.numbers<T>(all, 3),
+                                 memory.zeros<float>(sums),
+                                 1e-5F,
+                                 plus};
+    });
+}
+
+TEST_F(GpuKernels, NormsOfHeadsHaveTheHostsBits) {
+  const HeadRows some{5, 70, 3, 20};
+  const HeadRows many{300, 3 * 128 + 64, 3, 128}; // two blocks backward
+  for (const HeadRows& shape : {some, many}) {
+    expect_head_norms<float>(shape, 0);
+    expect_head_norms<Bf16>(shape, 1);
+  }
 }
 
 template <class Unit, class T>
@@ -202,78 +145,28 @@ TEST_F(GpuKernels, TheOptimizerHasTheHostsBits) {
   });
 }
 
-Rotation rotation_of(KernelMemory& memory) {
-  return {memory.numbers<float>(600 * 32, 1),
-          memory.numbers<float>(600 * 32, 2), 32};
-}
-
-template <class T>
-void expect_rotations() {
-  constexpr std::int64_t rows = 9, heads = 6, dim = 70;
-  const std::vector<std::int32_t> positions{0, 1, 255, 256, 511, 3, 4, 5, 599};
-  expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
-    return Rotate<T>{{rows, heads * dim, heads, dim},
-                     rotation_of(memory),
-                     memory.put(positions),
-                     memory.numbers<T>(rows * heads * dim, 3),
-                     true};
-  });
-}
-
-TEST_F(GpuKernels, RotationsHaveTheHostsBits) {
-  expect_rotations<float>();
-  expect_rotations<Bf16>();
-}
-
-constexpr std::int64_t page_heads = 2, page_dim = 70;
-
-/// Two slots with three pages each.
-template <class T>
-PagedCache<T> pages_of(KernelMemory& memory) {
-  constexpr std::int32_t page_tokens = 256;
-  constexpr std::int64_t stride = 2 * page_tokens * page_dim;
-  T* keys = memory.numbers<T>(6 * page_heads * stride, 4);
-  return {keys,
-          keys + page_tokens * page_dim,
-          memory.put<std::int32_t>({4, 0, 5, 2, 1, 3}),
-          3,
-          page_tokens,
-          page_heads,
-          stride,
-          page_dim};
-}
-
-template <class T>
-void expect_decoding() {
-  constexpr std::int64_t rows = 4, heads = 6, chunks = 3;
-  constexpr std::int64_t columns = (heads + 2 * page_heads) * page_dim;
-  const std::vector<DecodeToken> tokens{
-    {0, 0, 0}, {0, 1, 255}, {0, 0, 256}, {0, 1, 599}};
-  expect_the_hosts_bits(
-    rows * (heads + 2 * page_heads), [&](KernelMemory& memory) {
-      return DecodeAppend<T>{memory.numbers<T>(rows * columns, 3),
-                             memory.put(tokens),
-                             pages_of<T>(memory),
-                             rotation_of(memory),
-                             {},
-                             heads,
-                             page_dim};
+template <class From, class To>
+void expect_listed_rows() {
+  constexpr std::int64_t width = 700, targets = 3;
+  // rows 0, 4 and 3 are added to, by one, three and two of the list
+  const std::vector<std::int64_t> lists{0, 1, 4, 6, 0, 4, 3, 1, 0, 3, 4, 2, 5};
+  for (const bool weighted : {true, false})
+    expect_the_hosts_bits(targets, [&](KernelMemory& memory) {
+      return ScatterRows<From, To>{memory.numbers<From>(6 * width, 1),
+                                   memory.numbers<To>(5 * width, 2),
+                                   memory.put(lists),
+                                   weighted ? memory.numbers<float>(6, 3)
+                                            : nullptr,
+                                   0.3F,
+                                   targets,
+                                   width};
     });
-  expect_the_hosts_bits(rows * page_heads * chunks, [&](KernelMemory& memory) {
-    return DecodeAttend<T>{
-      {heads, page_dim, chunks, 300, 0.125F, 0},
-      pages_of<T>(memory),
-      memory.numbers<T>(rows * columns, 3),
-      memory.put(tokens),
-      nullptr,
-      memory.zeros<ChunkSoftmax>(rows * heads * chunks),
-      memory.zeros<float>(rows * heads * chunks * page_dim)};
-  });
 }
 
-TEST_F(GpuKernels, DecodingOverPagesHasTheHostsBits) {
-  expect_decoding<float>();
-  expect_decoding<Bf16>();
+TEST_F(GpuKernels, ListedRowsHaveTheHostsBits) {
+  expect_listed_rows<float, float>();
+  expect_listed_rows<Bf16, float>();
+  expect_listed_rows<Bf16, Bf16>();
 }
 
 template <class T>
@@ -310,54 +203,6 @@ TEST_F(GpuKernels, LogitRowsHaveTheHostsBits) {
                           {memory.zeros<float>(300), memory.zeros<float>(300),
                            memory.zeros<float>(300)}};
   });
-}
-
-template <class Table, class T>
-void expect_embeddings() {
-  constexpr std::int64_t vocab = 50, places = 9, width = 1003;
-  const std::vector<DecodeToken> tokens{{100, 0, 0}, {149, 1, 8}, {99, 2, 3}};
-  expect_the_hosts_bits(EmbedTokens<Table, T>::blocks(std::ssize(tokens)),
-                        [&](KernelMemory& memory) {
-                          return EmbedTokens<Table, T>{
-                            memory.numbers<Table>(vocab * width, 1),
-                            vocab,
-                            100,
-                            memory.numbers<Table>(places * width, 2),
-                            memory.put(tokens),
-                            memory.zeros<T>(std::ssize(tokens) * width),
-                            width,
-                            1.3F};
-                        });
-}
-
-TEST_F(GpuKernels, EmbeddingsHaveTheHostsBits) {
-  expect_embeddings<float, float>();
-  expect_embeddings<float, Bf16>();
-  expect_embeddings<Bf16, float>();
-  expect_embeddings<Bf16, Bf16>();
-}
-
-template <class T>
-void expect_draws(const DrawOptions& options) {
-  constexpr std::int64_t rows = 16, vocab = 50001;
-  std::vector<DrawKey> keys;
-  for (std::uint32_t row = 0; row < rows; ++row)
-    keys.push_back({{row, 5}, row * 3, row + 7});
-  expect_the_hosts_bits(rows, [&](KernelMemory& memory) {
-    return DrawToken<T>{memory.numbers<T>(rows * vocab, 1, 3), memory.put(keys),
-                        memory.zeros<DrawnToken>(rows), vocab, options};
-  });
-}
-
-TEST_F(GpuKernels, DrawsHaveTheHostsBits_I2) {
-  for (const DrawOptions& options :
-       {DrawOptions{}, DrawOptions{.temperature = 0.7F, .top_k = 50},
-        DrawOptions{.top_p = 0.9, .log_min_p = -6, .filtered_logprobs = true},
-        DrawOptions{.top_k = 3000, .top_p = 0.5},
-        DrawOptions{.greedy = true}}) {
-    expect_draws<float>(options);
-    expect_draws<Bf16>(options);
-  }
 }
 
 } // namespace

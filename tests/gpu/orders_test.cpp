@@ -4,16 +4,13 @@
 // every seed gives the bits of the first, and no access is illegal.
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_options.hpp"
-#include "models/gpu/gpu.hpp"
 #include "models/gpu/gpu_memory.hpp"
 #include "models/kernels/backend.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
 #include "models/parallel/weight_exchange.hpp"
 #include "models/parallel/weight_move.hpp"
-#include "net/base/gpus.hpp"
-#include "net/collectives/nccl_collectives.hpp"
-#include "net/collectives/staged_collectives.hpp"
+#include "net/collectives/nccl_call.hpp"
 #include "net/data_plane/data_plane.hpp"
 #include "plans/weights/move_plan.hpp"
 
@@ -22,9 +19,10 @@
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
-#include <dlfcn.h>
+#include "tests/support/models/pretended_gpus.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -37,50 +35,37 @@ namespace {
 
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
+using troupe::testing::pretended_gpus;
 using troupe::testing::random_prompts;
 using troupe::testing::random_sequences;
-using troupe::testing::ReplicaDevices;
+using troupe::testing::Standin;
 using troupe::testing::TempFolder;
 using troupe::testing::wide_shape;
-
-/// The stand-in's own functions (tests/support/cuda/standin/standin.hpp).
-struct Standin {
-  void (*begin)(std::uint64_t seed);
-  long (*faults)();
-  const char* (*fault)();
-  long (*launches)(const char* part);
-
-  static Standin of_process() {
-    const auto find
-      = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
-    return {reinterpret_cast<void (*)(std::uint64_t)>(find("standin_begin")),
-            reinterpret_cast<long (*)()>(find("standin_faults")),
-            reinterpret_cast<const char* (*)()>(find("standin_fault")),
-            reinterpret_cast<long (*)(const char*)>(find("standin_launches"))};
-  }
-};
 
 std::uint64_t num_seeds() {
   const char* asked = std::getenv("TROUPE_ORDERS");
   return asked == nullptr ? 3 : std::strtoull(asked, nullptr, 10);
 }
 
-/// A GPU for each device of a replica, and NCCL between them.
-ReplicaDevices gpus() {
-  constexpr std::chrono::milliseconds deadline{60'000};
-  return {
-    .backend = &gpu_backend,
-    .join =
-      [](std::shared_ptr<net::Collectives> host, std::uint32_t device) {
-        return net::make_nccl_collectives(
-          {.host = net::make_staged_collectives(std::move(host), gpu_memory()),
-           .device = static_cast<int>(device),
-           .progress_deadline = deadline,
-           .gpu = net::find_gpus().ids.at(device),
-           .thread_stream
-           = [device] { return gpu_stream(static_cast<int>(device)); }});
-      },
-    .memory = &gpu_memory()};
+std::atomic<std::size_t> gathered_bytes = 0;
+
+/// Returns NCCL, which counts the bytes that ranks send in gathers.
+const net::NcclLibrary& counted_nccl() {
+  static const net::NcclLibrary counted = [] {
+    net::NcclLibrary library = net::NcclLibrary::machine();
+    library.all_gather
+      = [](const void* from, void* to, std::size_t count, int type,
+           net::NcclCommunicator communicator, net::CudaStream stream) {
+          gathered_bytes
+            += count
+               * size_bytes(type == net::nccl_type(DType::bf16) ? DType::bf16
+                                                                : DType::f32);
+          return net::NcclLibrary::machine().all_gather(from, to, count, type,
+                                                        communicator, stream);
+        };
+    return library;
+  }();
+  return counted;
 }
 
 /// The numbers that a case computed.
@@ -114,12 +99,20 @@ protected:
     if (standin_.begin == nullptr)
       GTEST_SKIP() << "no GPU: not under tests/gpu/standin.sh";
     troupe::testing::write_random_model(folder_ / "model", wide_shape(), 1);
+    troupe::testing::write_random_model(folder_ / "experts",
+                                        troupe::testing::experts_shape(), 1);
   }
   Engine::Spec spec() const {
     return troupe::testing::trained_actor(folder_ / "model");
   }
+  /// Returns the role of a model whose experts the device dispatches.
+  Engine::Spec experts() const {
+    Engine::Spec spec = troupe::testing::trained_actor(folder_ / "experts");
+    spec.dtype = DType::bf16;
+    return spec;
+  }
   ParallelReplica replica(const char* strategy) const {
-    return ParallelReplica(spec(), strategy, gpus());
+    return ParallelReplica(spec(), strategy, pretended_gpus());
   }
   static void train(ParallelReplica& replica) {
     const net::Rows rows = random_sequences(6, 75, 14, 2);
@@ -138,6 +131,9 @@ protected:
                              .stop_ids = {3, 9, 14, 21, 30, 42, 55, 60}});
   }
 
+  void standin_begin(std::uint64_t seed) const {
+    standin_.begin(seed);
+  }
   /// Returns the launches with this in their name since the seed was given.
   long launches(const char* part) const {
     return standin_.launches(part);
@@ -159,12 +155,21 @@ protected:
         ASSERT_TRUE(bits == first) << "other bits with seed " << seed;
     }
   }
+  void expect_same_scores(const char* strategy) const {
+    ParallelReplica scoring = replica(strategy);
+    expect_same_bits([&](Bits& bits) {
+      const net::Rows rows = random_sequences(6, 75, 14, 2);
+      const net::Rows found
+        = scoring.infer("logprobs", rows, {.micro_batch_tokens = 30});
+      bits.add(found.at("logprobs").as<float>());
+    });
+  }
   void expect_same_training(const char* strategy,
                             DType dtype = DType::f32) const {
     expect_same_bits([&](Bits& bits) {
       Engine::Spec trains = spec();
       trains.dtype = dtype;
-      ParallelReplica trained(trains, strategy, gpus());
+      ParallelReplica trained(trains, strategy, pretended_gpus());
       train(trained);
       bits.add(trained);
     });
@@ -184,6 +189,9 @@ TEST_F(Orders, OfStreamsDoNotChangeSumsOfGradients_I8) {
 TEST_F(Orders, OfStreamsDoNotChangeSharedOptimizers_I8) {
   expect_same_training("d2z1");
 }
+TEST_F(Orders, OfStreamsDoNotChangeSharedOptimizersOfRoundedWeights_I8) {
+  expect_same_training("d2z1", DType::bf16);
+}
 TEST_F(Orders, OfStreamsDoNotChangeSharedParameters_I8) {
   expect_same_training("d2z3");
 }
@@ -193,8 +201,43 @@ TEST_F(Orders, OfStreamsDoNotChangeSharedParametersThatAreRounded_I8) {
 TEST_F(Orders, OfStreamsDoNotChangeTensorPeers_I8) {
   expect_same_training("t2");
 }
+TEST_F(Orders, OfStreamsDoNotChangeTensorPeersThatSplitTokens_I8) {
+  expect_same_training("t2s");
+}
+TEST_F(Orders, OfStreamsDoNotChangeGathersOfKeys_I8) {
+  expect_same_training("c2");
+  expect_same_training("c2", DType::bf16);
+}
 TEST_F(Orders, OfStreamsDoNotChangeStages_I8) {
   expect_same_training("p2");
+}
+TEST_F(Orders, OfStreamsDoNotChangeStagesInBf16_I8) {
+  expect_same_training("p2", DType::bf16);
+}
+TEST_F(Orders, OfStreamsDoNotChangeScoresOfTensorPeers_I8) {
+  expect_same_scores("t2");
+}
+TEST_F(Orders, OfStreamsDoNotChangeScoresOfStages_I8) {
+  expect_same_scores("p2");
+}
+
+// Of the numbers that a step's gathers bring, products read nearly all.
+TEST_F(Orders, GathersOfRoundedWeightsSendHalfTheBytes) {
+  const auto gathered = [&](const char* strategy, DType dtype) {
+    standin_begin(1);
+    Engine::Spec trains = spec();
+    trains.dtype = dtype;
+    ParallelReplica trained(trains, strategy, pretended_gpus(counted_nccl()));
+    gathered_bytes = 0;
+    train(trained);
+    return static_cast<double>(gathered_bytes);
+  };
+  const double whole = gathered("d2z3", DType::f32);
+  ASSERT_GT(whole, 0);
+  EXPECT_NEAR(gathered("d2z3", DType::bf16) / whole, 0.5, 0.05);
+  // z1 gathers after two steps: rounded weights, then the masters
+  EXPECT_NEAR(gathered("d2z1", DType::bf16) / gathered("d2z1", DType::f32),
+              0.75, 0.05);
 }
 
 TEST_F(Orders, OfStreamsDoNotChangeGeneration_I8) {
@@ -217,6 +260,25 @@ TEST_F(Orders, OfStreamsDoNotChangeGenerationOfTensorPeersInGraphs_I8) {
     EXPECT_GT(launches("cudaGraphLaunch"), 0);
     EXPECT_GT(launches("ncclAllReduce in a graph"), 0);
     EXPECT_GT(launches("ncclAllGather in a graph"), 0);
+  });
+}
+
+TEST_F(Orders, OfStreamsDoNotChangeExperts_I8) {
+  for (const char* strategy : {"d1", "d2z1", "t2"})
+    expect_same_bits([&](Bits& bits) {
+      ParallelReplica trained(experts(), strategy, pretended_gpus());
+      train(trained);
+      bits.add(trained);
+      EXPECT_GT(launches("SortExperts"), 0) << strategy;
+      EXPECT_GT(launches("ExpertUnitBackward"), 0) << strategy;
+    });
+}
+TEST_F(Orders, OfStreamsDoNotChangeGenerationWithExpertsInGraphs_I8) {
+  ParallelReplica generating(experts(), "d1", pretended_gpus());
+  expect_same_bits([&](Bits& bits) {
+    bits.add(generate(generating));
+    EXPECT_GT(launches("cudaGraphLaunch"), 0);
+    EXPECT_GT(launches("SortExperts"), 0);
   });
 }
 
@@ -306,8 +368,8 @@ void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
     spec.name = "move";
     spec.index = self.value;
     spec.members.resize(members.size());
-    const auto& group = groups.at(self.value)
-      = gpus().join(net::make_host_collectives(spec, registry), self.value);
+    const auto& group = groups.at(self.value) = pretended_gpus().join(
+      net::make_host_collectives(spec, registry), self.value);
     engine.expect_weights();
     const auto target = engine.weights();
     const WeightExchange exchange(

@@ -58,19 +58,26 @@ def num_members(tokens):
     return count
 
 
+def tokens_of(text):
+    """Tokens without comments, contents of strings and directives; their lines,
+    and whether there is a blank before them."""
+    code = blank_comments(text)
+    code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*",
+                  lambda m: re.sub(r"[^\n]", " ", m[0]), code, flags=re.M)
+    tokens, lines, spaced = [], [], []
+    line, end = 1, 0
+    for match in TOKEN.finditer(code):
+        line += code.count("\n", end, match.start())
+        tokens.append(match[0])
+        lines.append(line)
+        spaced.append(match.start() != end)
+        end = match.end()
+    return tokens, lines, spaced
+
+
 class Outline:
     def __init__(self, text):
-        code = blank_comments(text)
-        code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*",
-                      lambda m: re.sub(r"[^\n]", " ", m[0]), code, flags=re.M)
-        self.tokens, self.lines, self.spaced = [], [], []
-        line, end = 1, 0
-        for match in TOKEN.finditer(code):
-            line += code.count("\n", end, match.start())
-            self.tokens.append(match[0])
-            self.lines.append(line)
-            self.spaced.append(match.start() != end)
-            end = match.end()
+        self.tokens, self.lines, self.spaced = tokens_of(text)
         self.functions, self.classes = [], []
         self.inside = None  # the class whose declarations these are
         self.at = 0

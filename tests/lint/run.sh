@@ -3,7 +3,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 failed=0
-for lint in includes sizes words comments format pages types; do
+for lint in includes sizes words comments format pages names types; do
   if output=$(python3 -B "tests/lint/check_$lint.py" . 2>&1); then
     echo "lint $lint: ${output:-ok}"
   else

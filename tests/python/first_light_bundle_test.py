@@ -87,6 +87,11 @@ class Bundle(unittest.TestCase):
         readme = (self.folder / "README.txt").read_text()
         for word in ("./first_light.sh", "glibc 2.", "torch\n2.11", "built without CUDA"):
             self.assertIn(word, readme)
+        for file in (*(self.folder / "bin").iterdir(), *(self.folder / "lib").glob("*.so*")):
+            said = subprocess.run(["readelf", "-d", file], capture_output=True, text=True,
+                                  check=True).stdout
+            self.assertIn("(NEEDED)", said, file)
+            self.assertNotRegex(said, r"\((RPATH|RUNPATH)\)", file)
         licences = (self.folder / "lib/LICENCES.txt").read_text()
         for name in (self.folder / "lib").glob("*.so*"):
             self.assertIn(f"##### {name.name}\n", licences)

@@ -17,6 +17,7 @@
 #   - exact plan searches against walks given 100 times their time
 #   - GRPO with the real vLLM for CPUs, a server of it killed
 #   - 1,000 orders of streams of pretended GPUs
+#   - every step of first light on one and on two pretended GPUs
 #   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -81,6 +82,8 @@ part "the real vLLM" sh -c \
 part "1,000 orders of streams" env TROUPE_TEST_COMPUTE=gpu TROUPE_ORDERS=1000 \
   STANDIN_BUILD=build/standin tests/gpu/standin.sh --gpus 2 -- \
   build/tests/gpu/standin_models_test --gtest_filter='Orders.*'
+part "first light on pretended GPUs" env TROUPE_BUILD=build STANDIN_BUILD=build/standin \
+  python3 -B tests/soak/first_light.py
 part "all unit tests under sanitizers" \
   sh -c 'make build PRESET=asan && cmake --build --preset asan && ctest --preset asan -L unit'
 exit $failed

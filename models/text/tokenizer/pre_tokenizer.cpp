@@ -20,10 +20,10 @@ constexpr const char* punctuation_pattern = "[!-/:-@\\[-`{-~\\p{P}]";
 using PreStep = PreTokenizer::Step;
 
 /// (range, is a match) from left to right over [0, size).
-using Parts = std::vector<std::pair<Range, bool>>;
+using MarkedRanges = std::vector<std::pair<Range, bool>>;
 
-void merge_previous(Parts& parts) {
-  Parts out;
+void merge_previous(MarkedRanges& parts) {
+  MarkedRanges out;
   bool previous_match = false;
   for (const auto& [range, match] : parts) {
     if (match && !previous_match && !out.empty())
@@ -35,8 +35,8 @@ void merge_previous(Parts& parts) {
   parts = std::move(out);
 }
 
-void merge_next(Parts& parts) {
-  Parts out;
+void merge_next(MarkedRanges& parts) {
+  MarkedRanges out;
   bool previous_match = false;
   for (auto it = parts.rbegin(); it != parts.rend(); ++it) {
     if (it->second && !previous_match && !out.empty())
@@ -49,8 +49,8 @@ void merge_next(Parts& parts) {
   parts = std::move(out);
 }
 
-void merge_alike(Parts& parts) {
-  Parts out;
+void merge_alike(MarkedRanges& parts) {
+  MarkedRanges out;
   for (const auto& [range, match] : parts) {
     if (!out.empty() && out.back().second == match)
       out.back().first.second = range.second;
@@ -182,7 +182,7 @@ fixed_split(const char* pattern, SplitBehavior behavior, bool invert) {
 std::vector<Range> split_ranges(std::size_t size,
                                 const std::vector<Range>& matches, bool invert,
                                 SplitBehavior behavior) {
-  Parts parts;
+  MarkedRanges parts;
   std::size_t at = 0;
   for (const Range& match : matches) {
     if (match.first > at)

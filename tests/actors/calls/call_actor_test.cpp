@@ -60,13 +60,13 @@ class CallActorTest : public DrivenActors {
 protected:
   /// Runs a call on d2t2, whose devices are on two workers, over four samples
   /// of the data set.
-  CallDone called(const std::vector<std::vector<std::size_t>>& members) {
+  CallDone called(const std::vector<std::vector<std::size_t>>& members,
+                  const Strategy& strategy = {.dp = 2, .tp = 2},
+                  plans::CallKind kind = plans::CallKind::inference) {
     CallSetup setup;
-    setup.call = {.name = "ref_inf",
-                  .kind = plans::CallKind::inference,
-                  .role = "ref",
-                  .reads = {"prompt_ids"}};
-    setup.strategy = {.dp = 2, .tp = 2};
+    setup.call = {
+      .name = "ref_inf", .kind = kind, .role = "ref", .reads = {"prompt_ids"}};
+    setup.strategy = strategy;
     setup.asks = asks_;
     for (std::uint32_t i = 0; i < members.size(); ++i)
       setup.local_meshes.push_back(
@@ -114,6 +114,27 @@ TEST_F(CallActorTest, TensorPeersOfAWorkerShareOneOrder) {
     EXPECT_THAT(sent.fetches.at(0).orders, SizeIs(1));
     EXPECT_THAT(sent.fetches.at(0).orders[0].sources.at(0).rows, SizeIs(2));
   }
+}
+
+TEST_F(CallActorTest, RanksThatShareTokensGetTheSameSamples) {
+  called({{0, 2}, {1, 3}}, {.dp = 4, .cp = 2});
+  for (const auto& sent : sent_) {
+    EXPECT_THAT(sent.runs.at(0).order_of, ElementsAre(0, 1));
+    EXPECT_THAT(sent.runs.at(0).orders, SizeIs(2));
+    for (const auto& order : sent.runs.at(0).orders)
+      EXPECT_THAT(order.batches.at(0), SizeIs(2));
+  }
+  EXPECT_EQ(sent_[0].runs.at(0).orders[0].batches,
+            sent_[1].runs.at(0).orders[0].batches);
+}
+
+TEST_F(CallActorTest, RanksThatShareTokensGenerateFromSamplesOfTheirOwn) {
+  called({{0, 2}, {1, 3}}, {.dp = 4, .cp = 2}, plans::CallKind::generate);
+  for (const auto& sent : sent_)
+    for (const auto& order : sent.runs.at(0).orders)
+      EXPECT_THAT(order.batches.at(0), SizeIs(1));
+  EXPECT_NE(sent_[0].runs.at(0).orders[0].batches,
+            sent_[1].runs.at(0).orders[0].batches);
 }
 
 TEST_F(CallActorTest, RepliesAreInMeshOrderThoughWorkersHaveDevicesInTurn) {

@@ -1,6 +1,8 @@
 // The call table in a scheduler that the test drives: every ask ends once.
 #include "actors/protocol/open_replies.hpp"
 
+#include <c10/util/Exception.h>
+
 #include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
 
@@ -14,7 +16,7 @@ struct ServerState {
   std::string name = "server";
   std::vector<Reply<DataBatch>> open;
 };
-struct Outcome {
+struct Received {
   int values = 0;
   int failures = 0;
   Failure failure;
@@ -62,7 +64,7 @@ protected:
       });
   }
 
-  Outcome outcome_;
+  Received outcome_;
   Server server_ = spawn(server_actor);
   Client client_
     = spawn(client_actor, asks_, [this](auto self) { ask_for_rows(self); });
@@ -132,6 +134,18 @@ TEST_F(Ask, AClosedTableFailsNewAsksAtOnce) {
   asks_->fail_all({Errc::aborted, "run", "over", ""});
   tell(client_, start_atom::value);
   EXPECT_EQ(outcome_.failures, 2);
+}
+
+TEST(Failures, AnOperationWithoutMemoryIsNoBug) {
+  try {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory");
+  } catch (const std::exception& error) {
+    const auto failure = to_failure(error, "device 3");
+    EXPECT_EQ(failure.code, Errc::out_of_memory);
+    EXPECT_EQ(failure.who, "device 3");
+    EXPECT_THAT(failure.what, ::testing::StartsWith("CUDA out of memory"));
+    EXPECT_THAT(failure.what, ::testing::Not(::testing::HasSubstr("frame #")));
+  }
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // `dtype: bf16`: products of bf16 operands, everything else fp32. Results are
 // near fp32 (I1 at 2e-2), generation and training are near each other, and the
 // bits are the same each time (I8). Heads are as wide as fused attention takes
-// them, where there is one.
+// them, where there is one, and experts as devices dispatch tokens to.
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/parameters.hpp"
@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <string_view>
 
 namespace troupe::models {
 namespace {
@@ -24,11 +25,14 @@ using troupe::testing::small_shape;
 using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
-class Bf16 : public ::testing::Test {
+class Bf16 : public ::testing::TestWithParam<const char*> {
 protected:
   Bf16() {
-    ModelShape shape = small_shape();
-    shape.head_dim = 16;
+    ModelShape shape = troupe::testing::experts_shape();
+    if (GetParam() == std::string_view("dense")) {
+      shape = small_shape();
+      shape.head_dim = 16;
+    }
     write_random_model(folder_ / "model", shape, 1);
   }
   Engine::Spec spec(DType dtype) const {
@@ -40,7 +44,7 @@ protected:
   TempFolder folder_;
 };
 
-TEST_F(Bf16, TrainsWithin2PercentOfFp32_I1) {
+TEST_P(Bf16, TrainsWithin2PercentOfFp32_I1) {
   const net::Rows rows = random_sequences(9, small_shape().vocab_size, 20, 2);
   for (const char* strategy : {"d1", "t2", "d2z3"}) {
     ParallelReplica half(spec(DType::bf16), strategy);
@@ -62,7 +66,7 @@ TEST_F(Bf16, TrainsWithin2PercentOfFp32_I1) {
 }
 
 // Where products read rounded weights, these are never those of before.
-TEST_F(Bf16, ComputesWithTheWeightsThatItSaves_I8) {
+TEST_P(Bf16, ComputesWithTheWeightsThatItSaves_I8) {
   const net::Rows rows = random_sequences(8, small_shape().vocab_size, 20, 2);
   const net::Rows prompts = random_prompts(small_shape().vocab_size);
   GenerateOptions options;
@@ -105,7 +109,7 @@ TEST_F(Bf16, ComputesWithTheWeightsThatItSaves_I8) {
   }
 }
 
-TEST_F(Bf16, ScoresWhatItGenerates) {
+TEST_P(Bf16, ScoresWhatItGenerates) {
   const net::Rows prompts = random_prompts(small_shape().vocab_size);
   GenerateOptions options;
   options.max_new_tokens = 12;
@@ -117,6 +121,9 @@ TEST_F(Bf16, ScoresWhatItGenerates) {
               ::testing::Pointwise(::testing::FloatNear(2e-2F),
                                    responses.at("logprobs").as<float>()));
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, Bf16, ::testing::Values("dense", "experts"),
+                         [](const auto& model) { return model.param; });
 
 } // namespace
 } // namespace troupe::models

@@ -83,8 +83,9 @@ TEST_P(FamilyGradient, InBf16IsNearFp32_I1) {
   EXPECT_NE(rounded_loss, loss) << "computed in fp32?";
   // The host's attention rounds queries and keys of fp32 activations, which the
   // sharp softmax of Gemma 3 turns into 12 %.
-  if (engine_->transformer().backend->storage(DType::bf16) == DType::bf16)
+  if (engine_->transformer().backend->storage(DType::bf16) == DType::bf16) {
     EXPECT_NEAR(rounded_norm, norm, 2e-2 * norm);
+  }
   EXPECT_GT(dot(whole, rounded), 0.99 * norm * rounded_norm);
 }
 

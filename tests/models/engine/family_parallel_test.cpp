@@ -21,6 +21,7 @@ using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_prompts;
 using troupe::testing::random_sequences;
+using troupe::testing::sequences_of;
 using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
@@ -57,7 +58,7 @@ ModelShape small_model_of(const char* family) {
   shape.hidden_size = 32;
   shape.intermediate_size = 42;
   shape.vocab_size = 75;
-  shape.max_positions = 64;
+  shape.max_positions = 1024;
   shape.eos = sizes.eos;
   shape.tied_embeddings = find_family(family)->defaults.tied;
   if (family == std::string("mistral"))
@@ -105,14 +106,23 @@ protected:
     return troupe::testing::trained_actor(folder);
   }
 
+  // Short sequences, or some that cp ranks cut and whole ones beside them.
+  static net::Rows rows() {
+    const std::size_t cp = parse_strategy(std::get<1>(GetParam())).cp;
+    if (cp == 1)
+      return random_sequences(9, 75, 20, 2);
+    const std::size_t cut = 2 * cp * 96;
+    return sequences_of({cut + 13, 20, 9, cut, 100}, 75, 2);
+  }
+
   TempFolder folder_;
 };
 
 TEST_P(FamilyParallel, TrainsLikeOneDevice_I1) {
-  const net::Rows rows = random_sequences(9, 75, 20, 2);
+  const net::Rows rows = FamilyParallel::rows();
   TrainSpec train;
   train.fn = "sft_loss";
-  train.mini_batches = {first_samples(9)};
+  train.mini_batches = {rows.samples};
   train.micro_batch_tokens = 40;
   ParallelReplica alone(spec(), "d1");
   ParallelReplica split(spec(), std::get<1>(GetParam()));
@@ -157,6 +167,11 @@ INSTANTIATE_TEST_SUITE_P(
   All, FamilyParallel,
   ::testing::Combine(families, ::testing::Values("t2", "t4", "t2s", "p2t2",
                                                  "d2z1", "d2z3", "d2p2z3")),
+  family_name);
+INSTANTIATE_TEST_SUITE_P(
+  Context, FamilyParallel,
+  ::testing::Combine(families,
+                     ::testing::Values("c2", "c2t2", "d2c2z1", "c4p2")),
   family_name);
 const auto families_with_experts
   = ::testing::Values("mixtral", "qwen3_moe", "glm4_moe", "olmoe");

@@ -123,7 +123,8 @@ TEST_P(GoldenStrategyTraining, FollowsTheReferencesSft) {
 INSTANTIATE_TEST_SUITE_P(Strategies, GoldenStrategyTraining,
                          ::testing::Values("d2", "t2", "t4", "p2", "d2t2",
                                            "d2z1", "t2s", "p2t2", "d2p2z1",
-                                           "d4z3", "d2t2z3", "d2p2z3"),
+                                           "d4z3", "d2t2z3", "d2p2z3", "c2",
+                                           "d2c2z1"),
                          [](const auto& one) { return one.param; });
 
 } // namespace

@@ -209,8 +209,9 @@ TEST_P(RoutingReplay, CorrectionsMoveAgainstTheLoadsOfExperts_I1) {
   EXPECT_EQ(found, 3U);
   still.train(train(), rows);
   for (const auto& [name, values] : still.plane(Plane::weight))
-    if (name.ends_with("router.correction"))
+    if (name.ends_with("router.correction")) {
       EXPECT_EQ(values, before.at(name)) << "a rate of 0";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, RoutingReplay,

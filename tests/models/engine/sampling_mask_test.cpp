@@ -154,7 +154,8 @@ TEST_P(SamplingMask, TheFirstRatioIsOne) {
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, SamplingMask,
                          ::testing::Values("d2", "t2", "t4", "p2", "d2t2s",
-                                           "d2p2z1", "d2z3", "d2p2t2z3s"),
+                                           "d2p2z1", "d2z3", "d2p2t2z3s",
+                                           "c2t2"),
                          [](const auto& test) {
                            return std::string(test.param);
                          });

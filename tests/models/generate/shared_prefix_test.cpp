@@ -5,7 +5,7 @@
 
 #include "tests/support/models/backend_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/temp_folder.hpp"
+#include "tests/support/models/io_support.hpp"
 #include <nlohmann/json.hpp>
 
 namespace troupe::models {
@@ -14,11 +14,11 @@ namespace {
 using testing::at_step;
 using testing::prompt_rows;
 using testing::responses_of;
-using troupe::support::TempFolder;
-using troupe::support::write_text;
 using troupe::testing::Ids;
 using troupe::testing::Response;
 using troupe::testing::SmallModel;
+using troupe::testing::TempFolder;
+using troupe::testing::write_text;
 
 GenerateOptions twelve_tokens() {
   GenerateOptions options;

@@ -1,7 +1,7 @@
 // The roofline as a test: launches, bytes and copies that stop the host, per
-// layer and for the rest of a step, of what a GPU would be given. Counted from
-// the operations of AtenBackend on the CPU; a layer is what the second one of a
-// model adds to the first. The limits are what the code does today
+// layer and for the rest of a step, of what a GPU would be given. CountedModel
+// from the operations of AtenBackend on the CPU; a layer is what the second one
+// of a model adds to the first. The limits are what the code does today
 // (plans/cost/gpu_counts.hpp).
 #include "models/gpu/aten_backend.hpp"
 #include "models/kernels/workspace.hpp"
@@ -13,12 +13,11 @@
 #include "plans/cost/gpu_layer.hpp"
 #include "plans/cost/layer_traffic.hpp"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/models/aten_counter.hpp"
-#include "tests/support/models/counted_flash.hpp"
+#include "tests/support/models/counted_model.hpp"
 
 #include <numeric>
 #include <set>
@@ -31,8 +30,10 @@ namespace {
 
 using troupe::testing::AtenCounter;
 using troupe::testing::AtenCounts;
-using troupe::testing::counted_memory;
-using troupe::testing::CountedFlash;
+using troupe::testing::counted_experts;
+using troupe::testing::counted_shape;
+using troupe::testing::CountedModel;
+using troupe::testing::spread_tokens;
 
 using plans::gpu_counts;
 
@@ -67,34 +68,6 @@ constexpr Row single_experts{"layer of a micro-batch, experts one by one",
                              gpu_counts.single_experts, "groups"};
 constexpr Row single_score{"layer without gradients, experts one by one",
                            gpu_counts.single_score, "groups"};
-
-/// Returns a Llama with grouped heads; sizes are those of 8B divided by 16,
-/// but for the number of heads.
-ModelShape counted_shape(std::int64_t layers) {
-  ModelShape shape;
-  shape.family = "llama";
-  shape.vocab_size = 8000;
-  shape.hidden_size = 256;
-  shape.num_layers = layers;
-  shape.num_heads = 8;
-  shape.num_kv_heads = 2;
-  shape.head_dim = 32;
-  shape.intermediate_size = 896;
-  shape.max_positions = 2048;
-  shape.norm_eps = 1e-5;
-  return shape;
-}
-
-/// Returns the same with experts, of which those of a token are as wide as the
-/// MLP together: Mixtral's 8 with 2 each, as wide as 30B-A3B's.
-ModelShape counted_experts(std::int64_t layers,
-                           std::int64_t count = plans::num_counted_experts) {
-  ModelShape shape = counted_shape(layers);
-  shape.experts.count = count;
-  shape.experts.per_token = 2;
-  shape.experts.width = shape.intermediate_size / 2;
-  return shape;
-}
 
 constexpr std::int64_t slots = 2;       // 32 beside 8B
 constexpr std::int64_t many_slots = 32; // whose tokens go to all experts
@@ -132,46 +105,8 @@ double least_of_rest(const ModelShape& shape, std::int64_t rows,
                                    static_cast<double>(rows));
 }
 
-/// A model of zeros with its gradients.
-struct Counted {
-  ModelShape shape;
-  Parameters parameters;
-  Weights weights;
-  Weights grads;
-  CountedFlash flash;
-  AtenBackend backend;
-
-  explicit Counted(const ModelShape& of, bool groups = true)
-    : shape(of),
-      parameters(troupe::parameters(shape), true, &counted_memory(),
-                 DType::bf16),
-      weights(weights_of(shape, parameters, Plane::weight)),
-      grads(weights_of(shape, parameters, Plane::grad)),
-      backend(at::kCPU, {.memory = &counted_memory(),
-                         .flash = &flash,
-                         .bf16_storage = DType::bf16,
-                         .own_kernels = true,
-                         .grouped_products = groups}) {
-    weights.operands = DType::bf16;
-    parameters.refresh_rounded(backend);
-  }
-};
-
-/// Gives tokens and routers numbers under which tokens go to all experts.
-void spread_tokens(Counted& model) {
-  const auto waves = [](const at::Tensor& x, double step) {
-    x.copy_(at::arange(x.numel(), at::kFloat).mul_(step).sin_().view_as(x));
-  };
-  waves(model.weights.embedding, 1.7);
-  double step = 0.3;
-  for (LayerWeights& w : model.weights.layers) {
-    w.post_norm.weight.fill_(1);
-    waves(w.moe.router, step += 0.4);
-  }
-}
-
 /// Returns what the second of two equal passes takes: the first makes room.
-AtenCounts second_feed(Counted& model, std::span<const DecodeToken> fed,
+AtenCounts second_feed(CountedModel& model, std::span<const DecodeToken> fed,
                        KvCache& cache) {
   Decoder decoder(model.shape, model.weights, model.backend);
   decoder.pack();
@@ -184,7 +119,7 @@ AtenCounts second_feed(Counted& model, std::span<const DecodeToken> fed,
 
 AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
                        bool groups = true) {
-  Counted model(shape, groups);
+  CountedModel model(shape, groups);
   if (shape.experts.exist())
     spread_tokens(model);
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
@@ -217,8 +152,11 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
 }
 
 /// A pass with the prompt tokens of a micro-batch, each after `cached` tokens.
-AtenCounts prompt_pass(std::int64_t layers, std::int32_t cached) {
-  Counted model(counted_shape(layers));
+AtenCounts prompt_pass(const ModelShape& shape, std::int32_t cached,
+                       bool groups = true) {
+  CountedModel model(shape, groups);
+  if (shape.experts.exist())
+    spread_tokens(model);
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
   cache.reset(sequences, cached + length);
   std::vector<DecodeToken> prompts;
@@ -226,7 +164,7 @@ AtenCounts prompt_pass(std::int64_t layers, std::int32_t cached) {
     const std::int32_t slot = cache.take_slot();
     cache.make_room(slot, 0, cached + length);
     for (std::int32_t t = 0; t < length; ++t)
-      prompts.push_back({7, slot, cached + t});
+      prompts.push_back({7 + t, slot, cached + t});
   }
   return second_feed(model, prompts, cache);
 }
@@ -235,7 +173,7 @@ enum class Pass : std::uint8_t { score, train };
 
 /// `groups`: experts are multiplied in groups, not one by one.
 AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
-  Counted model(shape, groups);
+  CountedModel model(shape, groups);
   RopeTables rope(model.shape, model.backend);
   rope.grow(length);
   Transformer stack{model.shape, model.weights, rope};
@@ -305,15 +243,33 @@ TEST(AtenCounts, OfADecodeStepAreWithinTheirBudget) {
   expect_within(decode_rest, one.minus(layer), least_of_rest(shape, slots, 1));
 }
 
+/// Returns the counts of the layer that a second one adds.
+template <class Count>
+AtenCounts of_a_layer(const Count& count) {
+  return count(2).minus(count(1));
+}
+
 TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
-  const double least = least_of_score(counted_shape(1));
-  const auto layer = [](std::int32_t cached) {
-    return prompt_pass(2, cached).minus(prompt_pass(1, cached));
+  const auto dense = [](std::int32_t cached) {
+    return of_a_layer([&](std::int64_t layers) {
+      return prompt_pass(counted_shape(layers), cached);
+    });
+  };
+  const auto experts = [](bool groups) {
+    return of_a_layer([&](std::int64_t layers) {
+      return prompt_pass(counted_experts(layers), /*cached=*/0, groups);
+    });
   };
   const plans::GpuPromptCounts& limits = plans::gpu_prompt_counts;
-  expect_within({"new prompts", limits.new_layer, "none"}, layer(0), least);
+  const double least = least_of_score(counted_shape(1));
+  expect_within({"new prompts", limits.new_layer, "none"}, dense(0), least);
   expect_within({"continued prompts", limits.continued_layer, "none"},
-                layer(keys), least);
+                dense(keys), least);
+  const double least_of_experts = least_of_score(counted_experts(1));
+  expect_within({"prompts with experts", limits.expert_layer, "none"},
+                experts(/*groups=*/true), least_of_experts);
+  expect_within({"prompts, experts one by one", limits.single_experts, "none"},
+                experts(/*groups=*/false), least_of_experts);
 }
 
 TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {
@@ -332,12 +288,6 @@ TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
     = micro_batch(counted_shape(2), Pass::train).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
   expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
-}
-
-/// Returns the counts of the layer that a second one adds.
-template <class Count>
-AtenCounts of_a_layer(const Count& count) {
-  return count(2).minus(count(1));
 }
 
 AtenCounts expert_counts(Pass pass, bool groups, std::int64_t experts) {

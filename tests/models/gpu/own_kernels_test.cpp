@@ -58,7 +58,7 @@ void expect_launches(const std::vector<std::string>& wanted,
 TypedNumbers random(std::int64_t count, std::uint64_t seed) {
   return {random_floats(count, seed)};
 }
-TypedNumbers zeros(std::int64_t count) {
+TypedNumbers zeroed(std::int64_t count) {
   return {std::vector<float>(static_cast<std::size_t>(count))};
 }
 
@@ -66,11 +66,12 @@ TEST(OwnKernels, NormInOneLaunch) {
   constexpr std::int64_t rows = 9, width = 300, all = rows * width;
   for (const NormKind kind : {NormKind::rms, NormKind::rms_one_plus}) {
     const NormShape shape{rows, width, 1e-5F, kind};
-    expect_launches({"rms_norm"},
-                    {random(all, 1), random(width, 3), zeros(all), zeros(rows)},
-                    [&](Backend& b, const auto& x) {
-                      b.norm(shape, x[0], {x[1].floats()}, x[2], x[3].floats());
-                    });
+    expect_launches(
+      {"rms_norm"},
+      {random(all, 1), random(width, 3), zeroed(all), zeroed(rows)},
+      [&](Backend& b, const auto& x) {
+        b.norm(shape, x[0], {x[1].floats()}, x[2], x[3].floats());
+      });
   }
 }
 
@@ -96,7 +97,7 @@ TEST(OwnKernels, LeaveLayerNormToAten) {
   constexpr std::int64_t rows = 4, width = 30;
   expect_launches({},
                   {random(rows * width, 1), random(width, 2), random(width, 3),
-                   zeros(rows * width)},
+                   zeroed(rows * width)},
                   [](Backend& b, const auto& x) {
                     b.norm({rows, width, 1e-5F, NormKind::layer}, x[0],
                            {x[1].floats(), x[2].floats()}, x[3], nullptr);
@@ -110,7 +111,7 @@ TEST(OwnKernels, ComputeAnMlpUnitInALaunchEachWay) {
     for (const bool gated : {true, false}) {
       const MlpShape shape{rows, width, activation, gated};
       expect_launches({"gated_unit", "gated_unit_backward"},
-                      {random(rows * shape.columns(), 1), zeros(rows * width),
+                      {random(rows * shape.columns(), 1), zeroed(rows * width),
                        random(rows * width, 2)},
                       [&](Backend& b, const auto& x) {
                         b.mlp_unit(shape, x[0], x[1]);
@@ -141,8 +142,8 @@ TEST(OwnKernels, JoinLogitsOfTwoRanksAndTurnThemIntoTheirGradient) {
   expect_launches(
     {"logit_parts", "logit_parts", "join_logit_parts", "logit_gradient"},
     {random(rows * vocab, 1), random(rows * vocab, 2),
-     zeros(2 * rows * row_part_floats), zeros(rows), zeros(rows), zeros(rows),
-     random(rows, 3), random(rows, 4)},
+     zeroed(2 * rows * row_part_floats), zeroed(rows), zeroed(rows),
+     zeroed(rows), random(rows, 3), random(rows, 4)},
     [&](Backend& b, const auto& x) {
       auto* parts = reinterpret_cast<RowPart*>(x[2].floats());
       b.logit_parts(first, x[0].floats(), parts);
@@ -167,7 +168,7 @@ TEST(OwnKernels, UpdateAllRunsInOneLaunchAndSumTheirSquaresInTwo) {
      random(1000, 2),
      random(947, 3),
      {std::vector<float>(947, 0.3F)},
-     zeros(1)},
+     zeroed(1)},
     [&](Backend& b, const auto& x) {
       b.fill(x[4], 1,
              static_cast<float>(b.sum_of_squares(x[1].floats(), runs)));

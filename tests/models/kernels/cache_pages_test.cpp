@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 /// Two pools of 3 slots and 5 pages with 4 tokens each.
-CachePages small_pages() {
+CachePages two_pools() {
   return CachePages(
     {.slots = 6, .tokens = 14, .page_tokens = 4, .pages = 10, .pools = 2});
 }
@@ -20,7 +20,7 @@ CachePages small_pages() {
 constexpr PageCopy no_copy{};
 
 TEST(CachePages, ASequenceTakesThemAsItGrows) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto slot = pages.take_slot();
   EXPECT_THAT(pages.pages(slot), IsEmpty());
   EXPECT_EQ(pages.make_room(slot, 0, 4), no_copy);
@@ -34,7 +34,7 @@ TEST(CachePages, ASequenceTakesThemAsItGrows) {
 }
 
 TEST(CachePages, IfTheyRunOutNothingChanges) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto slot = pages.take_slot();
   const auto other = pages.take_slot();
   pages.make_room(slot, 0, 14);
@@ -45,7 +45,7 @@ TEST(CachePages, IfTheyRunOutNothingChanges) {
 }
 
 TEST(CachePages, ThoseOfASequenceThatEndsAreFree) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto slot = pages.take_slot();
   pages.make_room(slot, 0, 14);
   pages.free_slot(slot);
@@ -55,7 +55,7 @@ TEST(CachePages, ThoseOfASequenceThatEndsAreFree) {
 }
 
 TEST(CachePages, AFullPageIsSharedAndTheLastOneIsCopiedByWhoWritesFirst) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto first = pages.take_slot();
   const auto second = pages.take_slot();
   const auto third = pages.take_slot();
@@ -76,7 +76,7 @@ TEST(CachePages, AFullPageIsSharedAndTheLastOneIsCopiedByWhoWritesFirst) {
 }
 
 TEST(CachePages, ASequenceThatGoesBackIntoSharedPagesGetsItsOwn) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto first = pages.take_slot();
   const auto second = pages.take_slot();
   pages.make_room(first, 0, 8);
@@ -88,7 +88,7 @@ TEST(CachePages, ASequenceThatGoesBackIntoSharedPagesGetsItsOwn) {
 }
 
 TEST(CachePages, APrefixReplacesWhatTheSequenceHad) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto first = pages.take_slot();
   const auto second = pages.take_slot();
   pages.make_room(first, 0, 4);
@@ -99,7 +99,7 @@ TEST(CachePages, APrefixReplacesWhatTheSequenceHad) {
 }
 
 TEST(CachePages, TheTableShowsASparePageWhereASlotHasNone) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   const auto slot = pages.take_slot();
   EXPECT_EQ(pages.pages_per_slot(), 4);
   EXPECT_EQ(CachePages::spare_pages(pages.room()), 1);
@@ -111,7 +111,7 @@ TEST(CachePages, TheTableShowsASparePageWhereASlotHasNone) {
 }
 
 TEST(CachePages, APoolHasItsOwn) {
-  CachePages pages = small_pages();
+  CachePages pages = two_pools();
   EXPECT_EQ(pages.slots_of(1), 3);
   const auto mine = pages.take_slot(0);
   const auto other = pages.take_slot(1);

@@ -16,7 +16,7 @@
 namespace troupe::models {
 namespace {
 
-std::vector<float> random_floats(std::size_t count, unsigned seed) {
+std::vector<float> normal_floats(std::size_t count, unsigned seed) {
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal;
   std::vector<float> floats(count);
@@ -45,9 +45,9 @@ TEST_P(Attend, EqualsTheDefinition) {
                         cache.value_stride(), dim};
   const auto count = static_cast<std::size_t>(tokens * dim);
   const auto width = static_cast<std::size_t>(dim);
-  const auto keys = random_floats(count, 1);
-  const auto values = random_floats(count, 2);
-  const auto query = random_floats(width, 3);
+  const auto keys = normal_floats(count, 1);
+  const auto values = normal_floats(count, 2);
+  const auto query = normal_floats(width, 3);
   for (std::int64_t t = 0; t < tokens; ++t)
     append_to_cache(head, t, keys.data() + t * dim, values.data() + t * dim);
   AlignedFloats scores(cache.capacity());
@@ -82,8 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DecodeKernels, RmsNormAndSwigluEqualTheirDefinitions) {
   constexpr std::size_t width = 37;
-  const auto x = random_floats(2 * width, 4);
-  const auto weight = random_floats(width, 5);
+  const auto x = normal_floats(2 * width, 4);
+  const auto weight = normal_floats(width, 5);
   std::vector<float> out(2 * width);
   norm({2, width, 1e-5F}, x.data(), {weight.data()}, out.data());
   for (std::size_t i = 0; i < 2; ++i) {

@@ -4,6 +4,7 @@
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_options.hpp"
 #include "models/kernels/aligned_floats.hpp"
+#include "models/kernels/gemm.hpp"
 #include "models/kernels/host_backend.hpp"
 #include "models/kernels/workspace.hpp"
 #include "models/parallel/parameters.hpp"
@@ -18,6 +19,7 @@
 #include "tests/support/models/one_matrix.hpp"
 #include "tests/support/models/parallel_support.hpp"
 
+#include <string_view>
 #include <thread>
 
 namespace troupe::models {
@@ -147,6 +149,8 @@ public:
     sizes.max_new_tokens = kResponse;
     const Backend& backend = troupe::testing::backend_under_test();
     sizes.engine.packs_weights = &backend == &host_backend();
+    if (gemm_kernel_name(DType::bf16) == std::string_view("rounded fp32"))
+      sizes.engine.packed_bf16 = DType::f32;
     if (backend.storage(DType::bf16) == DType::bf16)
       sizes.engine.storage = plans::StorageRule::gpu;
     const auto stages = plans::stage_bytes(
@@ -293,11 +297,11 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyMemory,
                          ::testing::Values("olmo2", "gpt_neox", "glm4",
                                            "qwen3_moe", "glm4_moe"));
 
-const auto strategy_name = [](const auto& test) { return test.param; };
+const auto foreseen_strategy = [](const auto& test) { return test.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, ForeseenMemory,
                          ::testing::Values("d1", "d2", "t2", "t2s", "p2", "p3",
                                            "p2t2", "d2z1", "d2z3"),
-                         strategy_name);
+                         foreseen_strategy);
 
 } // namespace
 } // namespace troupe::models

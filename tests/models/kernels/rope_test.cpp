@@ -46,7 +46,7 @@ TEST(RopeTable, LinearScalingDividesPositions) {
     }
 }
 
-double dot(const std::vector<float>& a, const std::vector<float>& b) {
+double dot_product(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     sum += double(a[i]) * double(b[i]);
@@ -71,7 +71,7 @@ TEST(Rope, RotatingBackwardsIsTheGradientOfAPartThatIsScaled) {
   rope(shape, table, positions.data(), rotated.data());
   auto back = y;
   rope(shape, table, positions.data(), back.data(), /*backwards=*/true);
-  EXPECT_NEAR(dot(rotated, y), dot(x, back), 1e-5);
+  EXPECT_NEAR(dot_product(rotated, y), dot_product(x, back), 1e-5);
   for (std::int64_t row = 0; row < 2 * tokens; ++row) // heads of all tokens
     for (std::int64_t i = 6; i < head_dim; ++i)
       EXPECT_EQ(rotated[std::size_t(row * head_dim + i)],

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float row_values[] = {1, 2, 3, 4, 5, 6};
 
-class RowKernels : public ::testing::TestWithParam<const char*> {
+class RowKernelsTest : public ::testing::TestWithParam<const char*> {
 protected:
   Backend& backend() {
     static AtenBackend aten(at::kCPU);
@@ -38,7 +38,7 @@ protected:
   Workspace workspace_{backend().memory()};
 };
 
-TEST_P(RowKernels, ScatterAddsEachRowTimesItsWeight) {
+TEST_P(RowKernelsTest, ScatterAddsEachRowTimesItsWeight) {
   const std::vector<std::int64_t> rows{1, 0, 1};
   const std::vector<float> weights{2, 10, 0.5F};
   float* from = on_device({row_values, row_values + 6});
@@ -47,7 +47,7 @@ TEST_P(RowKernels, ScatterAddsEachRowTimesItsWeight) {
   EXPECT_EQ(read(to, 4), (std::vector<float>{31, 41, 5.5F, 8}));
 }
 
-TEST_P(RowKernels, WeightsMultiplyTheFactor) {
+TEST_P(RowKernelsTest, WeightsMultiplyTheFactor) {
   const std::vector<std::int64_t> rows{0};
   const std::vector<float> weights{3};
   float* to = on_device({0, 0});
@@ -55,21 +55,21 @@ TEST_P(RowKernels, WeightsMultiplyTheFactor) {
   EXPECT_EQ(read(to, 2), (std::vector<float>{6, 12}));
 }
 
-TEST_P(RowKernels, RowDotsAreThoseOfPairsOfRows) {
+TEST_P(RowKernelsTest, RowDotsAreThoseOfPairsOfRows) {
   float* a = on_device({row_values, row_values + 6});
   float* dots = on_device({9, 9});
   backend().row_dots({2, 3}, a, on_device({1, 0, 1, 2, 1, 0}), dots);
   EXPECT_EQ(read(dots, 2), (std::vector<float>{4, 13}));
 }
 
-TEST_P(RowKernels, ScaleMultipliesEachRowByItsOwnWeight) {
+TEST_P(RowKernelsTest, ScaleMultipliesEachRowByItsOwnWeight) {
   const std::vector<float> weights{2, 0};
   float* x = on_device({row_values, row_values + 6});
   backend().scale_rows(weights, 3, x);
   EXPECT_EQ(read(x, 6), (std::vector<float>{2, 4, 6, 0, 0, 0}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, RowKernels,
+INSTANTIATE_TEST_SUITE_P(Backends, RowKernelsTest,
                          ::testing::Values("Host", "Aten", "Deferred"),
                          [](const auto& info) { return info.param; });
 

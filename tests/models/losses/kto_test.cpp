@@ -20,7 +20,7 @@ using troupe::testing::column_of;
 using troupe::testing::first_samples;
 using troupe::testing::LossCase;
 using Floats = std::vector<float>;
-using Ids = std::vector<std::int32_t>;
+using TokenIds = std::vector<std::int32_t>;
 using Mask = std::vector<std::uint8_t>;
 
 /// Each golden sum as a sequence of a prompt token and two response tokens, of
@@ -146,12 +146,13 @@ TEST(KtoKl, ThePointIsNotNegative) {
 /// Rows of prompts 1 2, 3, 4 with completions 5, 6 7 and 8 9 10, the samples in
 /// another order than their ids.
 net::Rows three_rows() {
-  return {{SampleId{std::uint64_t{2}}, SampleId{std::uint64_t{0}},
-           SampleId{std::uint64_t{1}}},
-          {column_of("sequence_ids", DType::i32,
-                     std::vector<Ids>{{4, 8, 9, 10}, {1, 2, 5}, {3, 6, 7}}),
-           column_of("loss_mask", DType::u8,
-                     std::vector<Mask>{{0, 1, 1, 1}, {0, 0, 1}, {0, 1, 1}})}};
+  return {
+    {SampleId{std::uint64_t{2}}, SampleId{std::uint64_t{0}},
+     SampleId{std::uint64_t{1}}},
+    {column_of("sequence_ids", DType::i32,
+               std::vector<TokenIds>{{4, 8, 9, 10}, {1, 2, 5}, {3, 6, 7}}),
+     column_of("loss_mask", DType::u8,
+               std::vector<Mask>{{0, 1, 1, 1}, {0, 0, 1}, {0, 1, 1}})}};
 }
 
 TEST(KtoMismatch, EachPromptGetsTheCompletionOfTheSampleBefore) {
@@ -162,7 +163,7 @@ TEST(KtoMismatch, EachPromptGetsTheCompletionOfTheSampleBefore) {
   const auto ids = result.at("kl_sequence_ids").as<std::int32_t>();
   const auto mask = result.at("kl_loss_mask").as<std::uint8_t>();
   EXPECT_THAT(result.at("kl_sequence_ids").lengths, ElementsAre(3, 5, 2));
-  EXPECT_THAT(Ids(ids.begin(), ids.end()),
+  EXPECT_THAT(TokenIds(ids.begin(), ids.end()),
               ElementsAre(4, 6, 7, 1, 2, 8, 9, 10, 3, 5));
   EXPECT_THAT(Mask(mask.begin(), mask.end()),
               ElementsAre(0, 1, 1, 0, 0, 1, 1, 1, 0, 1));

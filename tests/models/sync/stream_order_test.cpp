@@ -1,6 +1,7 @@
-// Sums of gradients and gathers of weights on streams, done as early and as
-// late as streams may do them: the weights are bit for bit those of a thread
-// that waits for each call.
+// Sums of gradients, gathers of weights and sums of tensor peers on streams,
+// done as early and as late as streams may do them, and stages that send beside
+// their kernels: the weights are bit for bit those of a thread that waits for
+// each call.
 #include "models/kernels/host_backend.hpp"
 
 #include <gtest/gtest.h>
@@ -42,14 +43,18 @@ protected:
   }
   /// Devices of the host whose groups have streams.
   ReplicaDevices devices(StreamPace pace) {
-    return {
-      .backend = [](std::uint32_t) -> Backend& { return host_backend(); },
-      .join =
-        [this, pace](std::shared_ptr<net::Collectives> host, std::uint32_t) {
-          return std::make_shared<HostStreams>(
-            std::move(host),
-            HostStreams::Options{.pace = pace, .beside = &beside_});
-        }};
+    const auto join_at = [this](StreamPace its_pace) -> ReplicaDevices::Join {
+      return [this, its_pace](std::shared_ptr<net::Collectives> host,
+                              std::uint32_t) {
+        return std::make_shared<HostStreams>(
+          std::move(host), HostStreams::Options{.pace = its_pace,
+                                                .beside = &beside_,
+                                                .in_line = &in_line_});
+      };
+    };
+    return {.backend = [](std::uint32_t) -> Backend& { return host_backend(); },
+            .join = join_at(pace),
+            .join_link = join_at(StreamPace::by_thread)};
   }
   static void train(ParallelReplica& replica) {
     const net::Rows rows = random_sequences(6, 75, 14, 2);
@@ -63,6 +68,7 @@ protected:
 
   TempFolder folder_;
   std::atomic<std::size_t> beside_ = 0;
+  std::atomic<std::size_t> in_line_ = 0;
 };
 
 TEST_P(StreamOrder, EarlyAndLateCallsGiveTheBitsOfCallsThatAreWaitedFor_I8) {
@@ -75,9 +81,13 @@ TEST_P(StreamOrder, EarlyAndLateCallsGiveTheBitsOfCallsThatAreWaitedFor_I8) {
   train(waiting);
   for (const StreamPace pace : {StreamPace::early, StreamPace::late}) {
     beside_ = 0;
+    in_line_ = 0;
     ParallelReplica streaming(spec(), strategy, devices(pace));
     train(streaming);
-    EXPECT_GT(beside_, 0U);
+    const Strategy& layout = streaming.strategy();
+    EXPECT_EQ(beside_ > 0, layout.dp > 1 || layout.pp > 1);
+    EXPECT_EQ(in_line_ > 0,
+              layout.tp > 1 || layout.pp > 1 || layout.zero == Zero::z1);
     EXPECT_TRUE(streaming.plane(Plane::weight) == waiting.plane(Plane::weight))
       << (pace == StreamPace::early ? "early" : "late");
   }
@@ -87,7 +97,10 @@ INSTANTIATE_TEST_SUITE_P(
   ::testing::Values(StreamCase{"d2", false}, StreamCase{"d2", true},
                     StreamCase{"d2z1", false}, StreamCase{"d2z1", true},
                     StreamCase{"d2t2z1", false}, StreamCase{"d2z3", false},
-                    StreamCase{"d2z3", true}, StreamCase{"d2p2z3", true}),
+                    StreamCase{"d2z3", true}, StreamCase{"d2p2z3", true},
+                    StreamCase{"t2", false}, StreamCase{"t2s", true},
+                    StreamCase{"d2t2z3", false}, StreamCase{"p2", true},
+                    StreamCase{"p4", false}, StreamCase{"p2t2", true}),
   [](const auto& one) {
     return std::string(one.param.strategy) + (one.param.tied ? "Tied" : "");
   });

@@ -22,15 +22,16 @@ using troupe::testing::random_floats;
 using troupe::testing::random_responses;
 using troupe::testing::small_shape;
 using troupe::testing::TempFolder;
-using Ids = std::vector<std::int32_t>;
+using TokenIds = std::vector<std::int32_t>;
 
 std::vector<std::span<const std::int32_t>>
-spans_of(const std::vector<Ids>& sequences) {
+spans_of(const std::vector<TokenIds>& sequences) {
   return {sequences.begin(), sequences.end()};
 }
 
 TEST(PackShared, APromptIsPackedOnceAndItsResponsesContinueIt) {
-  const std::vector<Ids> sequences{{1, 2, 10}, {7, 8}, {1, 2, 20, 21}, {1, 2}};
+  const std::vector<TokenIds> sequences{
+    {1, 2, 10}, {7, 8}, {1, 2, 20, 21}, {1, 2}};
   const std::vector<std::int64_t> prompts{2, 1, 2, 2};
   const auto packed = pack_shared(spans_of(sequences), prompts);
   EXPECT_THAT(packed.tokens.ids_T, ElementsAre(1, 2, 10, 20, 21, 7, 8));
@@ -42,7 +43,7 @@ TEST(PackShared, APromptIsPackedOnceAndItsResponsesContinueIt) {
 }
 
 TEST(PackShared, SequencesWithoutAPromptShareNothing) {
-  const std::vector<Ids> sequences{{1, 2}, {1, 2}};
+  const std::vector<TokenIds> sequences{{1, 2}, {1, 2}};
   for (const std::vector<std::int64_t>& prompts :
        {std::vector<std::int64_t>{}, std::vector<std::int64_t>{0, 0}}) {
     const auto packed = pack_shared(spans_of(sequences), prompts);
@@ -53,20 +54,20 @@ TEST(PackShared, SequencesWithoutAPromptShareNothing) {
 }
 
 // Three responses to a prompt, packed whole and shared.
-struct AttentionCase {
+struct SharingCase {
   std::int64_t prompt;
   std::vector<std::int64_t> responses;
   float cap;
   std::int64_t window;
 };
 
-class SharedAttention : public ::testing::TestWithParam<AttentionCase> {
+class SharedAttention : public ::testing::TestWithParam<SharingCase> {
 protected:
   SharedAttention() {
     const auto& c = GetParam();
     std::vector<std::int64_t> prompts;
     for (const std::int64_t response : c.responses) {
-      Ids& ids = sequences_.emplace_back(c.prompt, 1);
+      TokenIds& ids = sequences_.emplace_back(c.prompt, 1);
       ids.resize(static_cast<std::size_t>(c.prompt + response), 2);
       prompts.push_back(c.prompt);
     }
@@ -104,7 +105,7 @@ protected:
     return rows_T;
   }
 
-  std::vector<Ids> sequences_;
+  std::vector<TokenIds> sequences_;
   PackedSequences packed_;
 };
 
@@ -143,15 +144,15 @@ TEST_P(SharedAttention, GradientIsTheSumOverTheSharingSequences) {
   EXPECT_THAT(d_qkv, Pointwise(FloatNear(2e-5F), folded(want_L, width)));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-  Cases, SharedAttention,
-  ::testing::Values(AttentionCase{3, {5, 1, 9}, 0, 0},
-                    AttentionCase{1, {0, 4, 0}, 0, 0},
-                    AttentionCase{130, {100, 3, 70}, 0, 0},
-                    AttentionCase{96, {96, 1, 2}, 0, 0},
-                    AttentionCase{20, {9, 40, 3}, 30, 0},
-                    AttentionCase{110, {30, 140, 5}, 0, 7},
-                    AttentionCase{40, {120, 1, 2}, 0, 64}));
+INSTANTIATE_TEST_SUITE_P(Cases, SharedAttention,
+                         ::testing::Values(SharingCase{3, {5, 1, 9}, 0, 0},
+                                           SharingCase{1, {0, 4, 0}, 0, 0},
+                                           SharingCase{130, {100, 3, 70}, 0, 0},
+                                           SharingCase{96, {96, 1, 2}, 0, 0},
+                                           SharingCase{20, {9, 40, 3}, 30, 0},
+                                           SharingCase{110, {30, 140, 5}, 0, 7},
+                                           SharingCase{
+                                             40, {120, 1, 2}, 0, 64}));
 
 class SharedPromptEngine : public ::testing::Test {
 protected:

@@ -17,7 +17,7 @@ using troupe::testing::random_floats;
 
 constexpr std::int64_t vocab = 53;
 constexpr std::int64_t hidden = 8;
-constexpr std::int64_t tokens = 9;
+constexpr std::int64_t num_tokens = 9;
 
 const WantedTokens wanted{{0, 2, 3, 7, 8}, {4, 52, 0, 17, 17}};
 
@@ -31,7 +31,7 @@ Doubles reference(const Doubles& inputs, double temperature) {
       double& own = logits[static_cast<std::size_t>(v)];
       for (std::int64_t i = 0; i < hidden; ++i)
         own += inputs[at2(wanted.positions_R[r], i, hidden)]
-               * inputs[at2(tokens + v, i, hidden)];
+               * inputs[at2(num_tokens + v, i, hidden)];
       own /= temperature;
       sum += std::exp(own);
     }
@@ -48,11 +48,11 @@ class TokenStatisticsTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
   const bool keep = GetParam();
-  auto inputs = random_floats((tokens + vocab) * hidden, 1);
+  auto inputs = random_floats((num_tokens + vocab) * hidden, 1);
   const auto d_out = random_floats(10, 2);
-  VocabularyHead head{
-    at::from_blob(inputs.data() + tokens * hidden, {vocab, hidden}, at::kFloat),
-    0.7};
+  VocabularyHead head{at::from_blob(inputs.data() + num_tokens * hidden,
+                                    {vocab, hidden}, at::kFloat),
+                      0.7};
   head.backend = &troupe::testing::backend_under_test();
   Workspace workspace;
   const TokenStatistics found
@@ -67,7 +67,7 @@ TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
   std::vector<float> gradient(inputs.size(), 0.0F);
   token_statistics_backward(head, inputs.data(), wanted, found,
                             {d_out.data(), d_out.data() + 5}, gradient.data(),
-                            at::from_blob(gradient.data() + tokens * hidden,
+                            at::from_blob(gradient.data() + num_tokens * hidden,
                                           {vocab, hidden}, at::kFloat),
                             workspace);
   head.backend->wait();
@@ -80,7 +80,7 @@ TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
 INSTANTIATE_TEST_SUITE_P(KeepLogits, TokenStatisticsTest, ::testing::Bool());
 
 TEST(TokenStatistics, NothingIsComputedWhenNothingIsRequested) {
-  auto inputs = random_floats((tokens + vocab) * hidden, 3);
+  auto inputs = random_floats((num_tokens + vocab) * hidden, 3);
   const VocabularyHead head{
     at::from_blob(inputs.data(), {vocab, hidden}, at::kFloat), 1.0};
   Workspace workspace;

@@ -185,11 +185,13 @@ protected:
       return make_staged_collectives(host, FarPages::memory());
     if (GetParam().over != Over::nccl)
       return host;
-    return make_nccl_collectives({.host = host,
-                                  .device = 0,
-                                  .progress_deadline = 20s,
-                                  .gpu = {static_cast<int>(rank), 0, 0, 0}},
-                                 FakeNccl::library());
+    return make_nccl_collectives(
+      {.group = name_,
+       .host = host,
+       .device = 0,
+       .progress_deadline = 20s,
+       .offers = troupe::testing::nccl_of(GetParam().members)},
+      FakeNccl::library());
   }
 
   std::string name_;

@@ -253,23 +253,22 @@ TEST_F(NcclStreamsTest, CapturedCallsHaveNoEventsAndTheirGraphIsWatched_I7) {
   const auto failures = run([&](Collectives& group) {
     std::vector<float> sum{1};
     StreamCollectives& calls = streams(group, sum);
-    FakeNccl::instance().capture(true);
+    FakeNccl::instance().capture(CaptureState::active);
     const StreamTicket captured
       = start_sum(group, sum, "layer", StreamOrder::in_line);
     EXPECT_EQ(captured.number, 0U);
     EXPECT_THROW(start_sum(group, sum, "layer", StreamOrder::beside),
                  InvariantError);
-    FakeNccl::instance().capture(false);
+    FakeNccl::instance().capture(CaptureState::none);
     wait_for_kernels(group);
+    EXPECT_EQ(sum[0], 1) << "a capture launches nothing";
     group.barrier("captured");
+    calls.end_capture(/*is_kept=*/true);
     const auto at_end = [&](void*) { ended.arrive_and_wait(); };
     const std::unique_ptr<void, decltype(at_end)> leaves(&sum, at_end);
     calls.launch("decode step", [&] { // of which one does not come
-      if (group.rank() == 0)
-        return;
-      FakeNccl::instance().capture(true);
-      start_sum(group, sum, "layer", StreamOrder::in_line);
-      FakeNccl::instance().capture(false);
+      if (group.rank() > 0)
+        FakeNccl::instance().replay();
     });
     wait_for_kernels(group);
     if (group.rank() > 0)
@@ -279,6 +278,43 @@ TEST_F(NcclStreamsTest, CapturedCallsHaveNoEventsAndTheirGraphIsWatched_I7) {
     ASSERT_TRUE(failures[rank]);
     EXPECT_THAT(to_string(*failures[rank]), HasSubstr("graph 'decode step'"));
   }
+}
+
+TEST_F(NcclStreamsTest, CallsOfACaptureThatOneMemberIsRefusedCountAsNotMade) {
+  expect_success([&](Collectives& group) {
+    std::vector<float> sum{1};
+    StreamCollectives& calls = streams(group, sum);
+    FakeNccl::instance().capture(CaptureState::active);
+    start_sum(group, sum, "layer 0", StreamOrder::in_line);
+    if (group.rank() == 0) // who makes no call of NCCL from here on
+      FakeNccl::instance().capture(CaptureState::invalidated);
+    start_sum(group, sum, "layer 1", StreamOrder::in_line);
+    FakeNccl::instance().capture(CaptureState::none);
+    group.barrier("captured");
+    calls.end_capture(/*is_kept=*/false);
+    start_sum(group, sum, "layer 0", StreamOrder::in_line);
+    wait_for_kernels(group);
+    group.barrier("step");
+    EXPECT_EQ(sum[0], 3);
+  });
+}
+
+TEST_F(NcclStreamsTest, OtherNamesInACaptureFailWhenMembersMeetAgain_I7) {
+  leave_together_ = false;
+  expect_all(run([&](Collectives& group) {
+               std::vector<float> sum{1};
+               StreamCollectives& calls = streams(group, sum);
+               FakeNccl::instance().capture(CaptureState::active);
+               start_sum(group, sum, group.rank() == 1 ? "tail" : "head",
+                         StreamOrder::in_line);
+               FakeNccl::instance().capture(CaptureState::none);
+               group.barrier("captured");
+               calls.end_capture(/*is_kept=*/true);
+               group.barrier("step");
+             }),
+             AllOf(HasSubstr("call 1 on streams"),
+                   HasSubstr("rank 0 called all_reduce_sum 'head' of 1 f32"),
+                   HasSubstr("rank 1 all_reduce_sum 'tail' of 1 f32")));
 }
 
 } // namespace

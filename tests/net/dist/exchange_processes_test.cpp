@@ -59,12 +59,12 @@ public:
     spec.progress_deadline = 60s;
     group_ = make_host_collectives(spec, registry_);
     if (way_.has_gpus)
-      group_
-        = make_nccl_collectives({.host = group_,
-                                 .device = 0,
-                                 .progress_deadline = 60s,
-                                 .gpu = {static_cast<int>(rank_), 0, 0, 0}},
-                                library_);
+      group_ = make_nccl_collectives({.group = name,
+                                      .host = group_,
+                                      .device = 0,
+                                      .progress_deadline = 60s,
+                                      .offers = troupe::testing::nccl_of(2)},
+                                     library_);
   }
   /// Sends all bytes to the other process; returns whether its bytes came.
   bool exchange() {

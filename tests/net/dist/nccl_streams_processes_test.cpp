@@ -1,4 +1,5 @@
-// Calls on streams between two processes, one of which is killed.
+// Calls on streams between two processes, one of which is killed: sums of a
+// group, and messages of a channel.
 #include "net/collectives/host_collectives.hpp"
 #include "net/collectives/nccl_collectives.hpp"
 #include "net/collectives/stream_collectives.hpp"
@@ -11,7 +12,10 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace troupe::net {
 namespace {
@@ -39,10 +43,11 @@ public:
     spec.transport = Transport::shared_memory;
     spec.progress_deadline = 60s;
     group_
-      = make_nccl_collectives({.host = make_host_collectives(spec, registry_),
+      = make_nccl_collectives({.group = name,
+                               .host = make_host_collectives(spec, registry_),
                                .device = 0,
                                .progress_deadline = 60s,
-                               .gpu = {static_cast<int>(rank), 0, 0, 0},
+                               .offers = troupe::testing::nccl_of(2),
                                .thread_stream = [this] { return stream_; }},
                               FakeNccl::library());
   }
@@ -89,6 +94,90 @@ TEST(NcclStreamsProcesses, AProcessThatIsKilledEndsCallsOfTheOther_I7) {
   try {
     process.start();
     process.wait();
+    FAIL() << "the other is dead";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::peer_lost)
+      << to_string(error.failure());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, streams_noticed);
+  EXPECT_EQ(peer.wait(), -1);
+}
+
+/// An end of a channel in a process of its own.
+class SendingProcess {
+public:
+  SendingProcess(const std::string& name, std::uint32_t end) {
+    FakeNccl::instance().count_as_gpu(
+      reinterpret_cast<const std::byte*>(number_.data()), sizeof number_);
+    FakeNccl::library().cuda.make_stream(&stream_, 1);
+    const auto host = make_channel_groups(spec(name, end), registry_);
+    const auto streams
+      = make_channel_groups(spec(name + "-streams", end), registry_);
+    channel_.emplace(
+      host, ChannelDevice{
+              nullptr, {}, {over_gpu(streams.out), over_gpu(streams.in), end}});
+  }
+  void send(float value) {
+    StreamChannel& streams = *channel_->on_streams(number_.data());
+    auto* const message = static_cast<float*>(streams.next_message(4));
+    *message = value;
+    streams.send("activations");
+  }
+  float receive() {
+    channel_->on_streams(number_.data())
+      ->receive(number_.data(), 4, "activations");
+    const CudaStreams& cuda = FakeNccl::library().cuda;
+    while (cuda.query_stream(stream_) != 0) {
+      cuda.clear_error();
+      std::this_thread::yield();
+    }
+    channel_->check();
+    return number_[0];
+  }
+
+private:
+  static GroupSpec spec(const std::string& name, std::uint32_t end) {
+    GroupSpec made;
+    made.name = name;
+    made.index = end;
+    made.members = {{WorkerId(0), "here"}, {WorkerId(1), "here"}};
+    made.transport = Transport::shared_memory;
+    made.progress_deadline = 60s;
+    return made;
+  }
+  std::shared_ptr<Collectives> over_gpu(std::shared_ptr<Collectives> host) {
+    return make_nccl_collectives({.group = "link",
+                                  .host = std::move(host),
+                                  .device = 0,
+                                  .progress_deadline = 60s,
+                                  .offers = troupe::testing::nccl_of(2),
+                                  .thread_stream = [this] { return stream_; }},
+                                 FakeNccl::library());
+  }
+
+  std::array<float, 1> number_{};
+  CudaStream stream_ = nullptr;
+  GroupRegistry registry_;
+  std::optional<Channel> channel_;
+};
+
+TEST(NcclStreamsProcesses, AStageThatIsKilledEndsTheReceiverOfItsStream_I7) {
+  const auto name = "dist/stages/" + std::to_string(::getpid());
+  ForkedPeer peer([&](const Talk& talk) {
+    SendingProcess process(name, 1);
+    process.send(2);
+    talk.say(process.receive());
+    talk.hear<char>(); // its own message may still be on its way
+    ::raise(SIGKILL);
+  });
+  SendingProcess process(name, 0);
+  process.send(1);
+  EXPECT_EQ(process.receive(), 2);
+  EXPECT_EQ(peer.talk().hear<float>(), 1);
+  peer.talk().say('k');
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    process.receive();
     FAIL() << "the other is dead";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::peer_lost)

@@ -85,7 +85,7 @@ TEST(GpuCost, ExpertsPayLaunchesOneByOne) {
     return times_paid(problem, "actor_gen", "d1", &Hardware::launch_s);
   };
   // a layer of each token, and the prompts' pass
-  const auto prompts = 32 * double(gpu_counts.single_score.launches);
+  const auto prompts = 32 * double(gpu_prompt_counts.single_experts.launches);
   EXPECT_NEAR(
     launches(),
     prompts
@@ -94,8 +94,31 @@ TEST(GpuCost, ExpertsPayLaunchesOneByOne) {
     10)
     << "32 tokens go to 7.999 experts";
   problem.shapes = on_gpus().shapes;
-  EXPECT_NEAR(launches(), 32 * double(gpu_counts.score_layer.launches), 1)
+  EXPECT_NEAR(launches(), 32 * double(gpu_prompt_counts.new_layer.launches), 1)
     << "graphs are launched at once";
+}
+
+// 4,096 tokens of prompts of 128 each.
+TEST(GpuCost, EachPassOfPromptsPaysItsLaunchesAndReadsTheWeights) {
+  auto problem = on_gpus();
+  problem.hardware.launch_s = 1;
+  const auto launches = [&](std::int64_t most) {
+    problem.sizes.max_batch_tokens = most;
+    return times_paid(problem, "actor_gen", "d1", &Hardware::launch_s);
+  };
+  const auto& [begun, continued, experts, single] = gpu_prompt_counts;
+  EXPECT_NEAR(launches(4096), 32 * double(begun.launches), 1);
+  EXPECT_NEAR(launches(1024),
+              32 * double(begun.launches + 3 * continued.launches), 1);
+  problem.hardware.launch_s = 1e-30;
+  problem.hardware.gemm_flops = problem.hardware.attn_flops = 1e30;
+  const auto seconds = [&](std::int64_t most) {
+    problem.sizes.max_batch_tokens = most;
+    return gpu_seconds(problem, "actor_gen", "d1");
+  };
+  const auto once
+    = begun.traffic * 2 * 6'476'267'520 / problem.hardware.mem_Bps;
+  EXPECT_GT(seconds(1024), seconds(4096) + 3 * once);
 }
 
 TEST(GpuCost, TheHostsWorkForATokenIsHiddenWhereItRunsAhead) {
@@ -154,7 +177,7 @@ TEST(GpuCost, ADecodedTokenMovesTheCountedBytes) {
                             + gpu_counts.decode_rest.traffic * head + drawn);
   const auto prompt_tokens = gpu_responses * 128;
   const auto prompts
-    = gpu_counts.score_layer.traffic
+    = gpu_prompt_counts.new_layer.traffic
       * (layers - 2 * gpu_responses * 32 * (164'352.0 + 2 * 4096)
          + 2 * prompt_tokens * 32 * (164'352 + 2 * 4096));
   EXPECT_NEAR(gpu_seconds(problem, "actor_gen", "d1") * hw.mem_Bps,
@@ -275,6 +298,50 @@ TEST(GpuCost, WithoutPricesOfKernelsThoseOfALayerCount) {
                 + double(gpu_counts.score_rest.launches)
                     / double(gpu_counts.score_layer.launches),
               1e-2);
+}
+
+/// Returns by how much gathers of fp32 take longer than those of bf16.
+double gathers_of_fp32(PlanProblem problem, const char* call,
+                       const char* strategy) {
+  problem.hardware.gather_Bps = 1; // nothing else counts
+  const auto of_bf16 = gpu_seconds(problem, call, strategy);
+  for (auto& [role, dtype] : problem.dtypes)
+    dtype = DType::f32;
+  return gpu_seconds(problem, call, strategy) / of_bf16;
+}
+
+TEST(GpuCost, WeightsAreGatheredForKernelsAsTheseReadThem) {
+  auto problem = on_gpus();
+  const auto expect = [&](const char* call, const char* strategy, double more) {
+    EXPECT_NEAR(gathers_of_fp32(problem, call, strategy), more, 1e-3)
+      << call << " under " << strategy;
+  };
+  expect("ref_inf", "d8z3", 4.0 / 2);
+  expect("actor_gen", "d8z3", 4.0 / 2);
+  expect("actor_train", "d8z3", (4.0 + 4 + 4) / (2 + 2 + 4));
+  expect("actor_train", "d8z1", 1); // masters, at the end of the call
+  problem.sizes.mini_batches = 4;
+  expect("actor_train", "d8z1", (4.0 * 4) / (3 * 2 + 4));
+}
+
+TEST(GpuCost, BetweenNodesAReplicaThatOnlyComputesIsSentBf16) {
+  auto problem = on_gpus();
+  problem.cluster.nodes = 2;
+  const Placement home{.devices = ranks(0, 7),
+                       .strategy = parse_strategy("t8")};
+  const Placement other{.devices = ranks(8, 15),
+                        .strategy = parse_strategy("t8")};
+  const auto sent_s = [&] {
+    return CostModel(problem).move_s("actor", home, other)
+           - problem.hardware.move_s;
+  };
+  const double bf16_s = sent_s();
+  EXPECT_GT(bf16_s, 0);
+  problem.sizes.engine.serves = true;
+  EXPECT_DOUBLE_EQ(sent_s(), 2 * bf16_s) << "servers get fp32";
+  problem.sizes.engine.serves = false;
+  problem.dtypes["actor"] = DType::f32;
+  EXPECT_DOUBLE_EQ(sent_s(), 2 * bf16_s);
 }
 
 } // namespace

@@ -62,6 +62,41 @@ TEST(GpuLayer, RowsThatAreGatheredInTurnsTakeTheirLaunchesEachTime) {
     << "tokens of two ranks";
 }
 
+TEST(GpuLayer, FullPassesOfPromptsEndWithinOne) {
+  const auto whole = prompt_passes(1000, 100, 1000);
+  EXPECT_EQ(whole.count, 1);
+  EXPECT_EQ(whole.tokens, 1000);
+  EXPECT_EQ(whole.later, 0);
+  EXPECT_EQ(whole.continued, 0);
+  const auto four = prompt_passes(4000, 100, 1000);
+  EXPECT_EQ(four.count, 4);
+  EXPECT_EQ(four.tokens, 1000);
+  EXPECT_EQ(four.later, 0.75);
+  EXPECT_NEAR(four.continued, 0.75 * 0.05, 1e-12) << "half a prompt of ten";
+  EXPECT_NEAR(prompt_passes(4000, 1000, 1000).continued, 0.75 * 0.5, 1e-12);
+  EXPECT_NEAR(prompt_passes(4000, 4000, 1000).continued, 0.75 * 0.875, 1e-12);
+}
+
+TEST(GpuLayer, PromptsTakeTheirOwnCounts) {
+  const ModelWork dense(shape_7b(), DType::bf16,
+                        stored_types(StorageRule::gpu, DType::bf16));
+  const auto& [begun, continued, experts, single] = gpu_prompt_counts;
+  const auto once
+    = prompt_layer(dense, prompt_passes(1000, 100, 1000), {}, hopper);
+  EXPECT_EQ(once.launches, double(begun.launches));
+  EXPECT_EQ(once.traffic, begun.traffic);
+  PromptPasses all{.count = 10, .tokens = 1000, .later = 1, .continued = 1};
+  const auto later = prompt_layer(dense, all, {}, hopper);
+  EXPECT_EQ(later.launches, double(continued.launches));
+  EXPECT_NEAR(later.traffic, continued.traffic, 1e-12);
+  all.later = all.continued = 0;
+  const auto launches = [&](double capability) {
+    return prompt_layer(layer_with(8), all, {}, capability).launches;
+  };
+  EXPECT_EQ(launches(hopper), double(experts.launches));
+  EXPECT_NEAR(launches(ampere), double(single.launches), 1e-6);
+}
+
 TEST(GpuLayer, OtherGpusTypesAndWidthsLaunchEachExpert) {
   const auto single = double(gpu_counts.single_score.launches);
   const auto score

@@ -31,6 +31,33 @@ TEST(Hardware, PrintsAndParsesBack) {
     EXPECT_EQ(again.*(field.value), hardware.*(field.value)) << field.name;
 }
 
+TEST(Hardware, OfAGpuIsTheShippedFileOfItsKind) {
+  const auto h100 = load_hardware("h100x8");
+  const auto h200 = load_hardware("h200x8");
+  const auto known = hardware_of_gpu("NVIDIA H100 80GB HBM3", 9);
+  EXPECT_EQ(known.mem_Bps, h100.mem_Bps);
+  EXPECT_EQ(known.sources.at("device.mem_Bps"),
+            h100.sources.at("device.mem_Bps"));
+  EXPECT_EQ(hardware_of_gpu("NVIDIA H200", 9).mem_Bps, h200.mem_Bps);
+  for (const char* other : {"NVIDIA A100-SXM4-80GB", "NVIDIA GH200 480GB"}) {
+    const auto hardware = hardware_of_gpu(other, 8);
+    EXPECT_EQ(hardware.mem_Bps, h100.mem_Bps) << other;
+    EXPECT_EQ(hardware.compute_capability, 8) << "as the driver says";
+    EXPECT_THAT(hardware.sources.at("device.mem_Bps"),
+                HasSubstr("assumed: as h100x8, spec"))
+      << other;
+    EXPECT_GT(hardware.launch_s, 0) << "what the engine's counts need";
+  }
+}
+
+TEST(Hardware, NumbersAreSetByTheirPath) {
+  auto hardware = load_hardware("laptop");
+  set_number(hardware, "links.host_Bps", 3e9, "measured: here");
+  EXPECT_EQ(hardware.host_Bps, 3e9);
+  EXPECT_EQ(hardware.sources.at("links.host_Bps"), "measured: here");
+  EXPECT_THROW(set_number(hardware, "links.hosts_Bps", 1, "x"), InvariantError);
+}
+
 std::string hardware_error(const std::string& yaml) {
   return refusal_of([&] { parse_hardware(yaml, "own.yaml"); });
 }

@@ -49,6 +49,7 @@ struct DrawnMove {
 
 DrawnMove drawn_move(std::mt19937& random, const ModelShape& shape,
                      const Hardware& hardware) {
+  const double sent_share = random() % 2 == 0 ? 1 : 0.5;
   const Cluster cluster{.nodes = num_nodes, .devices_per_node = node_size};
   const auto model = unit_bytes(shape, DType::bf16);
   const auto source = drawn_mesh(random, 12);
@@ -56,9 +57,9 @@ DrawnMove drawn_move(std::mt19937& random, const ModelShape& shape,
   if (random() % 4 != 0)
     target.devices = order_devices(source, target, cluster);
   return {.least_s = least_move_seconds(model, source.strategy, target.strategy,
-                                        node_size, hardware),
-          .move_s
-          = move_seconds(move_bytes(model, source, target, cluster), hardware),
+                                        node_size, hardware, sent_share),
+          .move_s = move_seconds(move_bytes(model, source, target, cluster),
+                                 hardware, sent_share),
           .text = print_devices(source.devices) + " "
                   + to_string(source.strategy) + " -> "
                   + print_devices(target.devices) + " "

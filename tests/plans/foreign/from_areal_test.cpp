@@ -14,8 +14,9 @@ using support::settings_of;
 namespace {
 
 /// Returns a recipe's text; three published files differ in these.
-std::string areal(const std::string& allocation, const std::string& model,
-                  int prompts, int answers, int tokens, int ahead) {
+std::string areal_recipe(const std::string& allocation,
+                         const std::string& model, int prompts, int answers,
+                         int tokens, int ahead) {
   return "experiment_name: e\ncluster: {n_nodes: 1, n_gpus_per_node: 8}\n"
          "allocation_mode: "
          + allocation
@@ -35,13 +36,13 @@ std::string areal(const std::string& allocation, const std::string& model,
          + std::to_string(prompts) + ", max_length: 1024}\n";
 }
 
-const std::string boba = areal(
+const std::string boba = areal_recipe(
   "vllm:d4+d4", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 32, 16, 8192, 4);
-const std::string gsm8k = areal("sglang:d4p1t1+d4p1t1",
-                                "Qwen/Qwen2.5-1.5B-Instruct", 256, 4, 1024, 2);
+const std::string gsm8k = areal_recipe(
+  "sglang:d4p1t1+d4p1t1", "Qwen/Qwen2.5-1.5B-Instruct", 256, 4, 1024, 2);
 const std::string colocated
-  = areal("'sglang[rollout]:d8p1t1|fsdp[actor]:d8p1t1'", "Qwen/Qwen2.5-1.5B",
-          256, 4, 1024, 0);
+  = areal_recipe("'sglang[rollout]:d8p1t1|fsdp[actor]:d8p1t1'",
+                 "Qwen/Qwen2.5-1.5B", 256, 4, 1024, 0);
 
 } // namespace
 

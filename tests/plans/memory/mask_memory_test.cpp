@@ -53,6 +53,11 @@ TEST(MaskMemory, RowsAreStoredOnceAndReadByEveryDevice) {
     = mask_bytes(grpo, plan_all(grpo, tensor, 4), sizes(), top_k);
   EXPECT_EQ(together.stored, rows);
   EXPECT_EQ(together.read, 4 * (rows + batch)) << "all of them";
+  const Placement cut{.devices = ranks(0, 3), .strategy = {.dp = 4, .cp = 2}};
+  const auto in_pairs
+    = mask_bytes(grpo, plan_all(grpo, cut, 4), sizes(), top_k);
+  EXPECT_EQ(in_pairs.stored, rows);
+  EXPECT_EQ(in_pairs.read, 4 * (rows / 2 + batch)) << "a half for each device";
   const Placement stages{.devices = ranks(0, 3), .strategy = {.pp = 4}};
   EXPECT_LT(mask_bytes(grpo, plan_all(grpo, stages, 4), sizes(), top_k).read,
             4 * rows + 2 * batch)

@@ -74,10 +74,32 @@ TEST(MemoryModel, ARoundedPlaneIsWhatGenerationMultiplies) {
   EXPECT_GT(with_copy - generates(StorageRule::gpu),
             2 * (num_parameters(shape_7b()) * 9 / 10));
   const WeightPlanes both{DType::f32, DType::bf16};
-  EXPECT_EQ(problem.planes("ref"), both);
   EXPECT_EQ(problem.planes("actor"), both);
   problem.dtypes["actor"] = DType::f32;
   EXPECT_EQ(problem.planes("actor"), WeightPlanes{});
+}
+
+TEST(MemoryModel, FrozenRolesOfAGpuHaveNoMasters) {
+  auto problem = make_problem(shape_7b(), 1, 8, "h100x8");
+  problem.sizes.engine = {.packs_weights = true, .storage = StorageRule::gpu};
+  const auto planes = problem.planes("ref");
+  EXPECT_TRUE(planes.has_no_masters);
+  EXPECT_FALSE(problem.planes("critic").has_no_masters);
+  const auto count = num_parameters(shape_7b());
+  const auto bytes = [&](const Strategy& strategy) {
+    return stage_bytes(shape_7b(), strategy, planes).front().weights;
+  };
+  EXPECT_GT(bytes({}), 2 * count) << "norms are stored in fp32 too";
+  EXPECT_LT(bytes({}), 2 * count + count / 1000);
+  EXPECT_EQ(bytes({.dp = 8, .zero = Zero::z3}),
+            stage_bytes(shape_7b(), {.dp = 8, .zero = Zero::z3},
+                        {DType::f32, DType::bf16})
+              .front()
+              .weights)
+    << "shards are masters";
+  auto call = std::ranges::find(problem.workflow.calls, "ref", &Call::role);
+  call->by.servers = true;
+  EXPECT_FALSE(problem.planes("ref").has_no_masters) << "a server gets them";
 }
 
 std::uint64_t peak_of(const PlanProblem& problem, const ExecutionPlan& plan) {

@@ -61,6 +61,20 @@ TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
             2 * (kept + backward) + 2 * wide);
 }
 
+TEST(PassMemory, RanksOfAContextHaveAllKeysOfALayerTwiceAndTheirGradients) {
+  const auto shape = hand_shape();
+  const StackPart part(shape, {}, 0);
+  PassTokens batch{.tokens = 10, .wanted = 0};
+  const auto inference = inference_pass_bytes(part, batch, cpu_types);
+  const auto train = train_pass_bytes(part, {.batch = batch}, cpu_types);
+  batch.gathered = 40; // of 2 heads of 16
+  EXPECT_EQ(inference_pass_bytes(part, batch, cpu_types) - inference,
+            4 * 2 * 40u * 64);
+  EXPECT_EQ(train_pass_bytes(part, {.batch = batch}, cpu_types) - train,
+            4 * (3 * 40u * 64 - 64))
+    << "in place of the norms' sums";
+}
+
 TEST(PassMemory, LogitsAreCountedByWhatADeviceComputesAtATime) {
   auto shape = hand_shape();
   shape.vocab_size = 131072; // as many rows as here are not kept
@@ -170,6 +184,30 @@ TEST(CallMemory, AMicroBatchHoldsWholeSequences) {
   EXPECT_EQ(needs(10, 40), needs(2, 40)) << "two fit, three do not";
   EXPECT_EQ(needs(10, 500), needs(1, 500)) << "one goes whatever its length";
   EXPECT_LT(needs(1, 40), needs(2, 40));
+}
+
+TEST(CallMemory, ARankOfAContextHasItsShareOfASequence) {
+  const auto shape = hand_shape();
+  const BatchSizes sizes{
+    .samples_per_step = 8, .max_sequence_tokens = 2000, .max_new_tokens = 700};
+  const auto needs = [&](Strategy strategy, CallKind kind) {
+    return active_bytes(kind, shape, DType::f32, {.strategy = strategy}, sizes);
+  };
+  const Strategy cut{.dp = 8, .cp = 2};
+  const StackPart part(shape, cut, 0);
+  // runs of 500, of which one rank has the last
+  EXPECT_EQ(needs(cut, CallKind::inference),
+            inference_pass_bytes(
+              part,
+              {.tokens = 2 * 1000, .wanted = 2 * 500, .gathered = 2 * 2000},
+              cpu_types))
+    << "2 of 8 samples for each of 4 groups";
+  EXPECT_EQ(needs(cut, CallKind::generate),
+            needs({.dp = 8}, CallKind::generate))
+    << "an evaluation deals whole ones to all";
+  const auto whole = needs({.dp = 4}, CallKind::train);
+  EXPECT_LT(needs(cut, CallKind::train), 0.6 * double(whole));
+  EXPECT_GT(needs(cut, CallKind::train), 0.5 * double(whole));
 }
 
 std::uint64_t most_of_stages(CallKind kind, const ModelShape& shape,

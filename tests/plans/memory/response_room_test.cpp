@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 /// PPO of 7B models on a node: 1,024 responses of 1,024 tokens each, whose keys
 /// and values take ten times the node's memory.
-PlanProblem long_responses() {
+PlanProblem crowded_responses() {
   auto problem = make_problem(shape_7b(), 1, 8, "h100x8");
   problem.sizes.samples_per_step = 1024;
   problem.sizes.max_sequence_tokens = 1536;
@@ -51,7 +51,7 @@ TEST(ResponseSteps, AreFewAndEndAtOne) {
 }
 
 TEST(ResponseRoom, AutoFillsTheMemoryThatThePlanLeavesFree) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   const auto plan = preset_of(problem, "verl");
   const auto report = check_plan(problem, plan);
   ASSERT_TRUE(report.ok()) << mistake_line(report.errors.front());
@@ -70,7 +70,7 @@ TEST(ResponseRoom, AutoFillsTheMemoryThatThePlanLeavesFree) {
 }
 
 TEST(ResponseRoom, OfOurGpusHasFourShortResponsesForEachLongOne) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   const auto room_on = [&](StorageRule storage) {
     problem.sizes.engine.storage = storage;
     return check_plan(problem, fitted_preset("data_parallel", problem))
@@ -85,7 +85,7 @@ TEST(ResponseRoom, OfOurGpusHasFourShortResponsesForEachLongOne) {
 }
 
 TEST(ResponseRoom, IsTheSameInCheckAndSimulation) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   const auto plan = preset_of(problem, "verl");
   const CostModel costs(problem);
   const auto run = simulate(problem, costs, plan);
@@ -102,7 +102,7 @@ TEST(ResponseRoom, IsTheSameInCheckAndSimulation) {
 }
 
 TEST(ResponseRoom, PublishedSystemsFitSinceTheirCachesAreBounded) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   for (const char* name : {"verl", "openrlhf", "deepspeed_chat"}) {
     problem.sizes.cache_adapts = true;
     const auto report = check_plan(problem, fitted_preset(name, problem));
@@ -115,7 +115,7 @@ TEST(ResponseRoom, PublishedSystemsFitSinceTheirCachesAreBounded) {
 }
 
 TEST(ResponseRoom, AReserveReducesTheCache) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   const auto plan = preset_of(problem, "verl");
   const auto responses
     = [&] { return check_plan(problem, plan).rooms.at("actor_gen").responses; };
@@ -125,7 +125,7 @@ TEST(ResponseRoom, AReserveReducesTheCache) {
 }
 
 TEST(ResponseRoom, WithUnlimitedMemoryAllResponsesFit) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   problem.hardware.mem_bytes = 0;
   const auto room
     = check_plan(problem, preset_of(problem, "verl")).rooms.at("actor_gen");
@@ -133,7 +133,7 @@ TEST(ResponseRoom, WithUnlimitedMemoryAllResponsesFit) {
 }
 
 TEST(ResponseRoom, AnEvaluationHasItsOwnCache) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   Settings settings;
   settings.workflow = "ppo";
   settings.eval.data = "rows.jsonl";
@@ -145,7 +145,7 @@ TEST(ResponseRoom, AnEvaluationHasItsOwnCache) {
 }
 
 TEST(ResponseRoom, ACacheErrorNamesTheCacheAndWhatFits) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   problem.sizes.cache_adapts = false;
   problem.sizes.kv_cache_bytes = 70'000'000'000;
   const auto plan = preset_of(problem, "verl");
@@ -171,7 +171,7 @@ TEST(ResponseRoom, ACacheErrorNamesTheCacheAndWhatFits) {
 }
 
 TEST(ResponseRoom, AResponseTooLongForADeviceIsNamed) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   problem.sizes.max_sequence_tokens = 200'000;
   problem.sizes.max_new_tokens = 199'000;
   const auto report = check_plan(problem, preset_of(problem, "verl"));
@@ -216,7 +216,7 @@ TEST(ResponseLimits, FollowTheSettingsAndTheDevices) {
 /// Two calls that share a device of little memory with training: the time that
 /// the search promises is the simulated time of its plan.
 TEST(ResponseRoom, TheSearchFindsPlansThatItsSimulatorConfirms) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   const CostModel costs(problem);
   const auto found = search_plan(problem, costs, {});
   EXPECT_TRUE(found.proved);
@@ -243,7 +243,7 @@ TEST(ResponseRoom, TheSearchFindsPlansThatItsSimulatorConfirms) {
 
 /// Checks that `proved` covers all cache sizes that the simulator may choose.
 TEST(ResponseRoom, TheSearchTriesEveryStep) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   problem.sizes.max_sequence_tokens = 24;
   problem.sizes.max_new_tokens = 8;
   problem.lengths = Lengths(16, 8, 8); // caches that take little of a device
@@ -260,7 +260,7 @@ TEST(ResponseRoom, TheSearchTriesEveryStep) {
 
 /// Checks that values stored for one mesh are never used for another.
 TEST(SearchSpaceMoves, DoNotDependOnEarlierQueries) {
-  auto problem = long_responses();
+  auto problem = crowded_responses();
   problem.cluster.nodes = 16;
   const CostModel costs(problem);
   const SearchSpace up(problem, costs, {}), down(problem, costs, {});

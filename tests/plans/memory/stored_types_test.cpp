@@ -10,10 +10,11 @@ TEST(StoredTypes, OfACpuAreFp32WhateverItsProductsAre) {
   EXPECT_EQ(StoredTypes{}.cache, DType::f32);
 }
 
-TEST(StoredTypes, OfAGpuAreThoseOfProductsForActivationsAndCacheAlone) {
+TEST(StoredTypes, OfAGpuAreThoseOfProductsForActivationsCacheAndGathers) {
   const auto types = stored_types(StorageRule::gpu, DType::bf16);
   EXPECT_EQ(types.activations, DType::bf16);
   EXPECT_EQ(types.cache, DType::bf16);
+  EXPECT_EQ(types.gathered, DType::bf16);
   EXPECT_EQ(types.weights, DType::f32);
   EXPECT_EQ(types.statistics, DType::f32);
   EXPECT_EQ(types.expert_rows, DType::f32);
@@ -23,6 +24,7 @@ TEST(StoredTypes, OfAGpuAreThoseOfProductsForActivationsAndCacheAlone) {
 TEST(StoredTypes, OfPublishedSystemsAreThoseOfProducts) {
   const auto types = stored_types(StorageRule::published, DType::bf16);
   EXPECT_EQ(types.weights, DType::bf16);
+  EXPECT_EQ(types.gathered, DType::bf16);
   EXPECT_EQ(types.activations, DType::bf16);
   EXPECT_EQ(types.statistics, DType::bf16);
 }

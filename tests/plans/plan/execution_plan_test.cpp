@@ -69,7 +69,9 @@ Placement random_placement(std::mt19937_64& random) {
       placement.devices.emplace_back(d);
   placement.strategy = {.dp = std::uint32_t(1 + draw(4)),
                         .tp = std::uint32_t(1 + draw(2)),
-                        .zero = draw(2) ? Zero::z3 : Zero::none};
+                        .zero = draw(2) ? Zero::z3 : Zero::none,
+                        .cp = std::uint32_t(1 + draw(3))};
+  placement.strategy.dp *= placement.strategy.cp;
   placement.chunks = int(1 + draw(3));
   placement.slices = int(1 + draw(3));
   placement.micro_batches = int(draw(3));

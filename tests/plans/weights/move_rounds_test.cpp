@@ -2,8 +2,10 @@
 // transfers themselves, within the staging memory, the same pieces at both
 // ends.
 #include "plans/weights/move_rounds.hpp"
+#include "plans/weights/rounded_moves.hpp"
 
 #include "tests/support/plans/random_layout.hpp"
+#include "tests/support/plans/rounded_words.hpp"
 #include "tests/support/plans/support.hpp"
 #include "tests/support/plans/toy_model.hpp"
 #include "tests/support/plans/written_once.hpp"
@@ -64,15 +66,18 @@ private:
     const auto received = of_peer(rounds_[to][round].received, from);
     ASSERT_EQ(sent.size(), received.size());
     for (std::size_t i = 0; i < sent.size(); ++i) {
-      const auto bytes = sent[i].runs.total_bytes();
-      ASSERT_EQ(bytes, received[i].runs.total_bytes());
-      Bytes wire(bytes);
+      ASSERT_EQ(sent[i].wire_bytes(), received[i].wire_bytes());
+      ASSERT_EQ(sent[i].rounded, received[i].rounded);
+      const bool rounds = sent[i].rounded;
+      Bytes wire(sent[i].wire_bytes());
       auto packed = sent[i].runs;
       packed.target_offset = 0;
-      copy_runs(packed, sources.at(members_[from]).data(), wire.data());
+      (rounds ? round_runs : copy_runs)(
+        packed, sources.at(members_[from]).data(), wire.data());
       auto landed = received[i].runs;
       landed.source_offset = 0;
-      copy_runs(landed, wire.data(), targets.at(members_[to]).data());
+      (rounds ? widen_runs : copy_runs)(landed, wire.data(),
+                                        targets.at(members_[to]).data());
     }
   }
 
@@ -103,6 +108,53 @@ TEST(MoveRoundsProperty, BringTheBytesOfTheTransfers_I1_I3) {
     if (!parts.between.empty())
       RunRounds(parts.between, 40 + random() % 5000).run(sources, found);
     EXPECT_EQ(found, planes_of(move.target, true)) << "move " << i;
+  }
+}
+
+TEST(MoveRoundsProperty, RoundedOnTheirWayBringWhatKernelsRead_I1_I3) {
+  std::mt19937_64 random(18);
+  for (int i = 0; i < 100; ++i) {
+    const auto model = troupe::testing::toy_model(3, 7, i % 2 == 0);
+    const auto rounded = read_rounded(model);
+    const RandomMove move(model, random);
+    const auto parts = by_host(
+      move_plan(move.source, move.target, move.cluster, rounded), move.cluster);
+    std::map<Rank, Plane> sources;
+    for (const auto& shard : move.source.shards)
+      sources[shard.device] = fill_numbers(shard);
+    auto found = planes_of(move.target, false);
+    for (const Transfer& transfer : parts.within) {
+      EXPECT_FALSE(transfer.rounded);
+      copy_runs(transfer, sources.at(transfer.from).data(),
+                found.at(transfer.to).data());
+    }
+    if (!parts.between.empty())
+      RunRounds(parts.between, 400 + random() % 5000).run(sources, found);
+    for (const auto& shard : move.target.shards)
+      EXPECT_EQ(as_read(shard, found.at(shard.device), rounded),
+                as_read(shard, fill_numbers(shard), rounded))
+        << "move " << i;
+  }
+}
+
+TEST(MoveRounds, StageRoundedNumbersInBf16AtBothEnds) {
+  const std::vector<Transfer> plan{
+    {{.source_offset = 64, .target_offset = 128, .bytes = 80},
+     Rank{0},
+     Rank{1},
+     /*rounded=*/true}};
+  const RunRounds run(plan, 18);
+  for (const std::size_t member : {0u, 1u}) {
+    std::uint64_t wire_bytes = 0;
+    ASSERT_THAT(run.rounds(member), SizeIs(3)) << "of 8, 8 and 4 numbers";
+    for (const MoveRound& round : run.rounds(member)) {
+      const auto& pieces = member == 0 ? round.sent : round.received;
+      ASSERT_THAT(pieces, SizeIs(1));
+      EXPECT_FALSE(pieces[0].in_place);
+      EXPECT_EQ(pieces[0].wire_bytes(), round.staged_bytes);
+      wire_bytes += pieces[0].wire_bytes();
+    }
+    EXPECT_EQ(wire_bytes, 40u);
   }
 }
 

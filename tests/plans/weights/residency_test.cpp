@@ -13,8 +13,8 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 
-std::vector<std::string> needs_of(const StepGraph& graph,
-                                  const std::string& name) {
+std::vector<std::string> tasks_needed(const StepGraph& graph,
+                                      const std::string& name) {
   std::vector<std::string> texts;
   for (const auto& need : graph.tasks[graph.index_of(name)].needs)
     texts.push_back(graph.tasks[need.task].name + " -"
@@ -52,9 +52,9 @@ struct Residency {
 TEST(ReplicaResidency, UnkeptReplicasAreDroppedAfterTheirLastReader) {
   Residency residency;
   const auto graph = residency.graph();
-  EXPECT_THAT(needs_of(graph, "drop actor@actor_gen"),
+  EXPECT_THAT(tasks_needed(graph, "drop actor@actor_gen"),
               ElementsAre("actor_gen -0"));
-  EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+  EXPECT_THAT(tasks_needed(graph, "actor@actor_gen"),
               Contains("drop actor@actor_gen -1"));
   residency.plan.replicas["actor@actor_gen"] = true;
   EXPECT_FALSE(residency.has("drop actor@actor_gen"));
@@ -71,10 +71,12 @@ TEST(ReplicaResidency,
   Residency residency;
   residency.plan.roles["ref"].offload_weights = true;
   const auto graph = residency.graph();
-  EXPECT_THAT(needs_of(graph, "reload ref@ref_inf"), ElementsAre("ref_inf -1"))
+  EXPECT_THAT(tasks_needed(graph, "reload ref@ref_inf"),
+              ElementsAre("ref_inf -1"))
     << "not for the call's rows";
-  EXPECT_THAT(needs_of(graph, "ref_inf"), Contains("reload ref@ref_inf -0"));
-  EXPECT_THAT(needs_of(graph, "offload ref@ref_inf"),
+  EXPECT_THAT(tasks_needed(graph, "ref_inf"),
+              Contains("reload ref@ref_inf -0"));
+  EXPECT_THAT(tasks_needed(graph, "offload ref@ref_inf"),
               ElementsAre("ref_inf -0"));
 }
 
@@ -83,8 +85,9 @@ TEST(ReplicaResidency, AChunkedCallKeepsItsWeightsFromItsFirstChunkToItsLast) {
   residency.plan.roles["ref"].offload_weights = true;
   residency.plan.calls["ref_inf"].chunks = 3;
   const auto graph = residency.graph();
-  EXPECT_THAT(needs_of(graph, "ref_inf[0]"), Contains("reload ref@ref_inf -0"));
-  EXPECT_THAT(needs_of(graph, "offload ref@ref_inf"),
+  EXPECT_THAT(tasks_needed(graph, "ref_inf[0]"),
+              Contains("reload ref@ref_inf -0"));
+  EXPECT_THAT(tasks_needed(graph, "offload ref@ref_inf"),
               ElementsAre("ref_inf[2] -0"));
 }
 
@@ -102,16 +105,16 @@ TEST(ReplicaResidency, TrainedWeightsAreLoadedOnceTheirVersionExists_I4) {
   residency.plan = plan_all(residency.workflow, on(0, 1), 2);
   residency.plan.roles["actor"].offload_weights = true;
   const auto graph = residency.graph();
-  EXPECT_THAT(needs_of(graph, "reload actor@actor_gen"),
+  EXPECT_THAT(tasks_needed(graph, "reload actor@actor_gen"),
               ElementsAre("actor_gen -1", "actor_train -1"));
-  EXPECT_THAT(needs_of(graph, "reload actor@actor_train"),
+  EXPECT_THAT(tasks_needed(graph, "reload actor@actor_train"),
               ElementsAre("actor_train -1"));
 }
 
 TEST(ReplicaResidency, MovesReadTheHostCopyOfTheLastTraining) {
   Residency residency;
   residency.plan.roles["actor"].offload_weights = true;
-  EXPECT_THAT(needs_of(residency.graph(), "actor@actor_gen"),
+  EXPECT_THAT(tasks_needed(residency.graph(), "actor@actor_gen"),
               Contains("offload actor@actor_train -1"));
 }
 

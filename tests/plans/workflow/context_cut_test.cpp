@@ -1,5 +1,6 @@
 #include "config/base/error.hpp"
 #include "plans/workflow/context_cut.hpp"
+#include "plans/workflow/context_share.hpp"
 
 #include <gmock/gmock.h>
 
@@ -110,6 +111,45 @@ TEST(ContextCut, EmptySequencesAreNowhereAndOneRankHasAll) {
     cut_context(lengths, 1, tile),
     ElementsAre(ElementsAre(TokenRun{1, 0, 9000}, TokenRun{2, 0, 3})));
   EXPECT_THROW(cut_context(lengths, 0, tile), InvariantError);
+}
+
+/// Returns how many of a sequence's last `count` tokens each rank has.
+std::vector<std::uint64_t> last_of(const Cut& cut, std::uint64_t length,
+                                   std::uint64_t count) {
+  std::vector<std::uint64_t> own;
+  for (const auto& runs : cut) {
+    own.push_back(0);
+    for (const TokenRun& run : runs) {
+      const auto first = std::max(run.first, length - count);
+      const auto end = run.first + run.count;
+      own.back() += end > first ? end - first : 0;
+    }
+  }
+  return own;
+}
+
+TEST(ContextShare, IsTheMostThatARankHasOfACutSequence) {
+  for (const std::uint32_t ranks : {1U, 2U, 3U, 4U, 8U})
+    for (const std::uint64_t length : {1536U, 1537U, 2000U, 4099U}) {
+      const std::vector<std::uint64_t> lengths{length};
+      const auto cut = cut_context(lengths, ranks, tile);
+      const ContextShare share(length, ranks);
+      const auto own = std::ranges::max(last_of(cut, length, length));
+      EXPECT_GE(share.tokens(), own) << ranks << " of " << length;
+      EXPECT_LE(share.tokens(), own + 2) << "up to the rounding of runs";
+      for (std::uint64_t count = 0; count <= length; count += 97) {
+        const auto most = std::ranges::max(last_of(cut, length, count));
+        EXPECT_GE(share.last_tokens(count), most) << ranks << " of " << length;
+        EXPECT_LE(share.last_tokens(count), most + 2);
+      }
+    }
+}
+
+TEST(ContextShare, ShortSequencesKeepFewRanksBusy) {
+  EXPECT_EQ(most_context_ranks(0), 1U);
+  EXPECT_EQ(most_context_ranks(8 * 96 - 1), 1U);
+  EXPECT_EQ(most_context_ranks(8 * 96), 2U);
+  EXPECT_EQ(most_context_ranks(131072), 341U);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ AdviceReport advice(const std::vector<std::string>& changes) {
   arguments.clusters = false;
   auto& words = arguments.words.words;
   words = {(support::source_folder() / "examples/paper/7b.yaml").string(),
-           "cluster.nodes=1", "plan=auto"};
+           "cluster.nodes=2", "plan=auto"};
   words.insert(words.end(), changes.begin(), changes.end());
   return advise(arguments);
 }

@@ -18,14 +18,6 @@ namespace {
 
 using namespace models;
 
-/// List to which this thread's kernels are recorded; null: they run.
-thread_local std::vector<std::function<void()>>* deferred_notes = nullptr;
-
-void not_in_a_capture(const char* what) {
-  if (deferred_notes != nullptr)
-    throw std::logic_error(std::string(what) + " while kernels are recorded");
-}
-
 void* late_take(std::size_t size_bytes) {
   not_in_a_capture("memory is taken");
   return deferred_memory().take(size_bytes);
@@ -74,59 +66,10 @@ std::tuple<TypedPtr, std::int64_t, std::int64_t> late_place(KvCache& cache) {
   return {cache.keys(0, 0, 0), cache.num_pages(), cache.capacity()};
 }
 
-template <class T>
-std::vector<T> kept(std::span<const T> values) {
-  return {values.begin(), values.end()};
-}
-
 } // namespace
 
-class DeferredGraph final : public GraphCapture {
-public:
-  DeferredGraph(DeferredBackend& late, DeferredBackend::Kernels kernels)
-    : late_(late),
-      kernels_(
-        std::make_shared<const DeferredBackend::Kernels>(std::move(kernels))) {}
-
-  void run() override {
-    not_in_a_capture("a recording runs");
-    ++late_.replayed_;
-    late_.later([kernels = kernels_] {
-      for (const auto& kernel : *kernels)
-        kernel();
-    });
-  }
-
-private:
-  DeferredBackend& late_;
-  std::shared_ptr<const DeferredBackend::Kernels> kernels_;
-};
-
-class DeferredRecorder final : public GraphRecorder {
-public:
-  explicit DeferredRecorder(DeferredBackend& late) : late_(late) {}
-
-  std::unique_ptr<GraphCapture>
-  record(const std::function<void()>& kernels) override {
-    DeferredBackend::Kernels notes;
-    deferred_notes = &notes;
-    try {
-      kernels();
-    } catch (...) {
-      deferred_notes = nullptr;
-      throw;
-    }
-    deferred_notes = nullptr;
-    ++late_.recorded_;
-    return std::make_unique<DeferredGraph>(late_, std::move(notes));
-  }
-
-private:
-  DeferredBackend& late_;
-};
-
 std::unique_ptr<GraphRecorder> DeferredBackend::recorder() {
-  return std::make_unique<DeferredRecorder>(*this);
+  return make_recorder();
 }
 
 DeferredBackend& DeferredBackend::instance() {
@@ -143,37 +86,8 @@ const net::BlockMemory* DeferredBackend::memory() const {
   return &late;
 }
 
-// Kernels of several threads run under one lock, each thread's in its order.
 void DeferredBackend::wait() {
-  not_in_a_capture("somebody waits");
-  const std::lock_guard lock(mutex_);
-  run_until(done_ + kernels_.size());
-}
-
-void DeferredBackend::run_until(std::uint64_t count) {
-  const std::lock_guard lock(mutex_);
-  if (done_ >= count)
-    return;
-  const FarMemory::Reach reach(deferred_memory());
-  for (; done_ < count; ++done_) {
-    const auto kernel = std::move(kernels_.front());
-    kernels_.pop_front();
-    kernel();
-  }
-  emptied_ += kernels_.empty() ? 1 : 0;
-}
-
-void DeferredBackend::later(std::function<void()> kernel) {
-  if (deferred_notes != nullptr)
-    return deferred_notes->push_back(std::move(kernel));
-  ++launched_;
-  const std::lock_guard lock(mutex_);
-  kernels_.push_back(std::move(kernel));
-}
-
-void DeferredBackend::later_with_tables(std::function<void()> kernel) {
-  not_in_a_capture("numbers of the host are used");
-  later(std::move(kernel));
+  run_all();
 }
 
 void DeferredBackend::write(const void* from, void* to,
@@ -279,7 +193,7 @@ void DeferredBackend::head_sums(const QkNormShape& shape,
 void DeferredBackend::rope(const RopeShape& shape, const RopeTable& table,
                            std::span<const std::int32_t> positions_T,
                            TypedPtr x, bool backwards) {
-  later_with_tables([=, this, &table, positions = kept(positions_T)] {
+  later_with_tables([=, this, &table, positions = kept_table(positions_T)] {
     inner_.rope(shape, table, positions, x, backwards);
   });
 }
@@ -287,8 +201,8 @@ void DeferredBackend::rope(const RopeShape& shape, const RopeTable& table,
 void DeferredBackend::attention(const AttentionShape& shape,
                                 ConstTypedPtr qkv_TX, TypedPtr context_TX,
                                 float* lse_AT) {
-  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
-                     continues = kept(shape.continues)] {
+  later_with_tables([=, this, cu_seqlens = kept_table(shape.cu_seqlens),
+                     continues = kept_table(shape.continues)] {
     AttentionShape own = shape;
     own.cu_seqlens = cu_seqlens;
     own.continues = continues;
@@ -299,8 +213,8 @@ void DeferredBackend::attention(const AttentionShape& shape,
 void DeferredBackend::attention_backward(
   const AttentionShape& shape, ConstTypedPtr qkv_TX, ConstTypedPtr context_TX,
   const float* lse_AT, ConstTypedPtr d_context_TX, TypedPtr d_qkv_TX) {
-  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
-                     continues = kept(shape.continues)] {
+  later_with_tables([=, this, cu_seqlens = kept_table(shape.cu_seqlens),
+                     continues = kept_table(shape.continues)] {
     AttentionShape own = shape;
     own.cu_seqlens = cu_seqlens;
     own.continues = continues;
@@ -309,12 +223,34 @@ void DeferredBackend::attention_backward(
   });
 }
 
+void DeferredBackend::piece_attention(const PieceShape& shape,
+                                      const PieceRows& rows,
+                                      TypedPtr context_TX, float* lse_AT) {
+  later_with_tables([=, this, pieces = kept_table(shape.pieces)] {
+    PieceShape own = shape;
+    own.pieces = pieces;
+    inner_.piece_attention(own, rows, context_TX, lse_AT);
+  });
+}
+
+void DeferredBackend::piece_attention_backward(const PieceShape& shape,
+                                               const PieceRows& rows,
+                                               const PieceContext& found,
+                                               ConstTypedPtr d_context_TX,
+                                               const PieceGrads& to) {
+  later_with_tables([=, this, pieces = kept_table(shape.pieces)] {
+    PieceShape own = shape;
+    own.pieces = pieces;
+    inner_.piece_attention_backward(own, rows, found, d_context_TX, to);
+  });
+}
+
 void DeferredBackend::decode_attention(const DecodeAttention& what,
                                        const DecodeTokens& tokens,
                                        KvCache& cache, TypedPtr qkv_RX,
                                        TypedPtr context_RX) {
-  later([=, this, &cache, of_device = tokens.all, groups = kept(tokens.groups),
-         place = late_place(cache)] {
+  later([=, this, &cache, of_device = tokens.all,
+         groups = kept_table(tokens.groups), place = late_place(cache)] {
     if (late_place(cache) != place)
       throw std::logic_error("the cache has moved since this was asked for");
     for (const DecodeGroup& group : groups)
@@ -341,7 +277,7 @@ void DeferredBackend::cap_logits(float* x, std::int64_t count, float cap) {
 
 void DeferredBackend::logit_parts(const LogitRows& shape,
                                   const float* logits_RV, RowPart* parts_R) {
-  later_with_tables([=, this, targets = kept(shape.targets_R)] {
+  later_with_tables([=, this, targets = kept_table(shape.targets_R)] {
     LogitRows own = shape;
     own.targets_R = targets;
     inner_.logit_parts(own, logits_RV, parts_R);
@@ -357,7 +293,7 @@ void DeferredBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
 void DeferredBackend::logit_gradient(const LogitRows& shape,
                                      const RowGradients& gradients,
                                      float* logits_RV) {
-  later_with_tables([=, this, targets = kept(shape.targets_R)] {
+  later_with_tables([=, this, targets = kept_table(shape.targets_R)] {
     LogitRows own = shape;
     own.targets_R = targets;
     inner_.logit_gradient(own, gradients, logits_RV);
@@ -392,7 +328,7 @@ void DeferredBackend::adamw(const AdamNumbers& numbers,
                             const AdamPlanes& planes,
                             std::span<const OptimizerRun> runs) {
   later_with_tables(
-    [=, this, own = kept(runs)] { inner_.adamw(numbers, planes, own); });
+    [=, this, own = kept_table(runs)] { inner_.adamw(numbers, planes, own); });
 }
 
 } // namespace troupe::testing

@@ -2,22 +2,18 @@
 // order of the calls, with what their pointers hold by then. A host that reads
 // without waiting, or writes where a kernel has yet to read, gets wrong results
 // here, as it sometimes would on a GPU. The arithmetic is another backend's.
-//
-// It captures graphs: kernels of a capture run with the arguments of that time.
-// An operation that a GPU refuses during capture throws std::logic_error.
 #pragma once
 
-#include "deferred_pieces.hpp"
+#include "models/kernels/backend.hpp"
+#include "models/kernels/workspace.hpp"
+
+#include "deferred_queue.hpp"
 
 #include <atomic>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <vector>
 
 namespace troupe::testing {
 
-class DeferredBackend final : public DeferredPieces {
+class DeferredBackend final : public models::Backend, public DeferredQueue {
 public:
   /// Returns the one of this process: its memory waits for it before it is
   /// freed.
@@ -51,6 +47,12 @@ public:
                 models::ConstTypedPtr b, float* dots_R) override;
   void scale_rows(std::span<const float> weights_R, std::int64_t width,
                   models::TypedPtr x) override;
+  void add_column_sums(models::ConstTypedPtr x_TN, std::int64_t rows,
+                       std::int64_t width, std::int64_t stride, float* sum_N,
+                       models::Workspace& workspace) override;
+  void embed(const models::Embedding& from,
+             std::span<const models::DecodeToken> tokens,
+             models::TypedPtr to) override;
 
   void gemm(const models::GemmShape& shape, const models::ConstTypedMatrix& a,
             const models::ConstTypedMatrix& b, const models::TypedMatrix& c,
@@ -71,9 +73,6 @@ public:
                      const models::NormWeights& weights, const float* rstd_T,
                      models::TypedPtr dx_TH, const models::NormGrads& grads,
                      models::Workspace& workspace) override;
-  void add_column_sums(models::ConstTypedPtr x_TN, std::int64_t rows,
-                       std::int64_t width, std::int64_t stride, float* sum_N,
-                       models::Workspace& workspace) override;
   void qk_norm(const models::QkNormShape& shape, const float* weight_D,
                models::TypedPtr x, models::TypedPtr raw_TX) override;
   void qk_norm_backward(const models::QkNormShape& shape, const float* weight_D,
@@ -83,6 +82,7 @@ public:
   void head_sums(const models::QkNormShape& shape,
                  const models::TypedRowPair& rows, const float* weight,
                  float* sums_T) override;
+
   void rope(const models::RopeShape& shape, const models::RopeTable& table,
             std::span<const std::int32_t> positions_T, models::TypedPtr x,
             bool backwards) override;
@@ -94,17 +94,42 @@ public:
                           models::ConstTypedPtr context_TX, const float* lse_AT,
                           models::ConstTypedPtr d_context_TX,
                           models::TypedPtr d_qkv_TX) override;
-  void embed(const models::Embedding& from,
-             std::span<const models::DecodeToken> tokens,
-             models::TypedPtr to) override;
+  void piece_attention(const models::PieceShape& shape,
+                       const models::PieceRows& rows,
+                       models::TypedPtr context_TX, float* lse_AT) override;
+  void piece_attention_backward(const models::PieceShape& shape,
+                                const models::PieceRows& rows,
+                                const models::PieceContext& found,
+                                models::ConstTypedPtr d_context_TX,
+                                const models::PieceGrads& to) override;
   void decode_attention(const models::DecodeAttention& what,
                         const models::DecodeTokens& tokens,
                         models::KvCache& cache, models::TypedPtr qkv_RX,
                         models::TypedPtr context_RX) override;
+
   void mlp_unit(const models::MlpShape& shape, models::ConstTypedPtr in,
                 models::TypedPtr act) override;
   void mlp_unit_backward(const models::MlpShape& shape, models::TypedPtr in,
                          models::TypedPtr d_act) override;
+  bool dispatches(const models::ExpertChoice& choice,
+                  const models::RoutedExperts& experts) const override;
+  void dispatch(const float* logits_TE, const float* correction_E,
+                const models::DeviceRouting& to) override;
+  void experts_forward(const models::RoutedExperts& experts,
+                       const models::DeviceRouting& routing,
+                       models::ConstTypedPtr x_TH, models::TypedPtr gate_up_SX,
+                       models::TypedPtr out_TH) override;
+  void experts_backward(const models::RoutedExperts& experts,
+                        const models::DeviceRouting& routing,
+                        models::ConstTypedPtr x_TH, models::TypedPtr gate_up_SX,
+                        models::ConstTypedPtr dy_TH,
+                        const models::RoutedGrads& grads, float* d_weight_S,
+                        models::TypedPtr dx_TH) override;
+  void dispatch_backward(const models::DeviceRouting& routing,
+                         const float* d_weight_S, float* d_logits_TE) override;
+  void add_load_excess(const models::DeviceRouting& routing,
+                       std::span<const std::int64_t> copies_T,
+                       float* out_E) override;
 
   void cap_logits(float* x, std::int64_t count, float cap) override;
   void keep_logits(const models::KeptIds& kept, float* logits_RV) override;
@@ -146,48 +171,17 @@ public:
              const models::AdamPlanes& planes,
              std::span<const models::OptimizerRun> runs) override;
 
-  /// Returns the number of all captures so far.
-  int recorded() const {
-    return recorded_;
-  }
-  int replayed() const {
-    return replayed_;
-  }
-  /// Returns the number of all kernels, copies and graphs launched so far.
-  int launched() const {
-    return launched_;
-  }
   /// Returns the number of all draws so far, one per pass.
   int drawn() const {
     return drawn_;
   }
-  /// Returns how often the host waited until no kernel was left, so that the
-  /// device had nothing to do.
-  int emptied() const {
-    return emptied_;
-  }
 
 private:
-  friend class DeferredCopy;
-  friend class DeferredRecorder;
-  friend class DeferredGraph;
-  friend class DeferredRead;
-  using Kernels = std::vector<std::function<void()>>;
+  explicit DeferredBackend(models::Backend& inner) : inner_(inner) {}
 
-  explicit DeferredBackend(models::Backend& inner) : DeferredPieces(inner) {}
-  void later(std::function<void()> kernel) override;
-  /// Runs kernels until so many have run.
-  void run_until(std::uint64_t count);
-  void later_with_tables(std::function<void()> kernel) override;
-
-  std::recursive_mutex mutex_;
-  std::deque<std::function<void()>> kernels_;
-  std::atomic<int> recorded_ = 0;
-  std::atomic<int> replayed_ = 0;
-  std::atomic<int> launched_ = 0;
+  models::Backend& inner_;
+  models::Workspace scratch_; ///< scratch memory of kernels when they run
   std::atomic<int> drawn_ = 0;
-  std::atomic<int> emptied_ = 0;
-  std::uint64_t done_ = 0; ///< kernels that have run
 };
 
 } // namespace troupe::testing

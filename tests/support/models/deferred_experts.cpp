@@ -1,8 +1,10 @@
-#include "deferred_experts.hpp"
-
+// Experts of deferred_backend.hpp: tokens are dispatched when kernels run, by
+// the host's router and products, from and to the tables that a device has.
 #include "models/transformer/expert_runs.hpp"
 
 #include <ATen/ops/from_blob.h>
+
+#include "deferred_backend.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -92,13 +94,13 @@ bool are_all(GroupedWeights weights) {
 
 } // namespace
 
-bool DeferredExperts::dispatches(const ExpertChoice& /*choice*/,
+bool DeferredBackend::dispatches(const ExpertChoice& /*choice*/,
                                  const RoutedExperts& experts) const {
   return experts.unit.gated && are_all(experts.gate_up)
          && are_all(experts.down);
 }
 
-void DeferredExperts::dispatch(const float* logits_TE,
+void DeferredBackend::dispatch(const float* logits_TE,
                                const float* correction_E,
                                const DeviceRouting& to) {
   later([=] {
@@ -117,7 +119,7 @@ void DeferredExperts::dispatch(const float* logits_TE,
   });
 }
 
-void DeferredExperts::experts_forward(const RoutedExperts& experts,
+void DeferredBackend::experts_forward(const RoutedExperts& experts,
                                       const DeviceRouting& routing,
                                       ConstTypedPtr x_TH, TypedPtr gate_up_SX,
                                       TypedPtr out_TH) {
@@ -134,7 +136,7 @@ void DeferredExperts::experts_forward(const RoutedExperts& experts,
   });
 }
 
-void DeferredExperts::experts_backward(const RoutedExperts& experts,
+void DeferredBackend::experts_backward(const RoutedExperts& experts,
                                        const DeviceRouting& routing,
                                        ConstTypedPtr x_TH, TypedPtr gate_up_SX,
                                        ConstTypedPtr dy_TH,
@@ -148,7 +150,7 @@ void DeferredExperts::experts_backward(const RoutedExperts& experts,
   });
 }
 
-void DeferredExperts::dispatch_backward(const DeviceRouting& routing,
+void DeferredBackend::dispatch_backward(const DeviceRouting& routing,
                                         const float* d_weight_S,
                                         float* d_logits_TE) {
   later([=] {
@@ -157,14 +159,13 @@ void DeferredExperts::dispatch_backward(const DeviceRouting& routing,
   });
 }
 
-void DeferredExperts::add_load_excess(const DeviceRouting& routing,
+void DeferredBackend::add_load_excess(const DeviceRouting& routing,
                                       std::span<const std::int64_t> copies_T,
                                       float* out_E) {
-  later_with_tables(
-    [=, copies = std::vector(copies_T.begin(), copies_T.end())] {
-      models::add_load_excess(late_router(routing.choice),
-                              late_routing(routing), copies, out_E);
-    });
+  later_with_tables([=, copies = kept_table(copies_T)] {
+    models::add_load_excess(late_router(routing.choice), late_routing(routing),
+                            copies, out_E);
+  });
 }
 
 } // namespace troupe::testing

@@ -5,10 +5,6 @@ namespace troupe::testing {
 
 namespace {
 
-std::vector<std::int64_t> ids_of(const models::PickedIds& picked) {
-  return {picked.ids_RK.begin(), picked.ids_RK.end()};
-}
-
 models::PickedIds with(models::PickedIds picked,
                        const std::vector<std::int64_t>& ids) {
   picked.ids_RK = ids;
@@ -19,7 +15,7 @@ models::PickedIds with(models::PickedIds picked,
 
 void DeferredBackend::picked_logits(const models::PickedIds& picked,
                                     const float* logits_RV, float* to_RK) {
-  later_with_tables([=, this, ids = ids_of(picked)] {
+  later_with_tables([=, this, ids = kept_table(picked.ids_RK)] {
     inner_.picked_logits(with(picked, ids), logits_RV, to_RK);
   });
 }
@@ -28,7 +24,7 @@ void DeferredBackend::join_picked(const models::PickedIds& picked,
                                   std::uint32_t peers, const float* logits_PRK,
                                   const float* lse_R,
                                   const models::PickedStatistics& found) {
-  later_with_tables([=, this, ids = ids_of(picked)] {
+  later_with_tables([=, this, ids = kept_table(picked.ids_RK)] {
     inner_.join_picked(with(picked, ids), peers, logits_PRK, lse_R, found);
   });
 }
@@ -37,19 +33,17 @@ void DeferredBackend::picked_gradient(const models::PickedIds& picked,
                                       const float* logits_RK,
                                       const float* d_logprobs_RK,
                                       float* d_logits_RV) {
-  later_with_tables([=, this, ids = ids_of(picked)] {
+  later_with_tables([=, this, ids = kept_table(picked.ids_RK)] {
     inner_.picked_gradient(with(picked, ids), logits_RK, d_logprobs_RK,
                            d_logits_RV);
   });
 }
 
-void DeferredBackend::keep_logits(const models::KeptIds& kept,
+void DeferredBackend::keep_logits(const models::KeptIds& shape,
                                   float* logits_RV) {
-  const std::vector<std::int64_t> offsets(kept.offsets_R1.begin(),
-                                          kept.offsets_R1.end());
-  const std::vector<std::int32_t> ids(kept.ids.begin(), kept.ids.end());
-  later_with_tables([=, this] {
-    models::KeptIds own = kept;
+  later_with_tables([=, this, offsets = kept_table(shape.offsets_R1),
+                     ids = kept_table(shape.ids)] {
+    models::KeptIds own = shape;
     own.offsets_R1 = offsets;
     own.ids = ids;
     inner_.keep_logits(own, logits_RV);

@@ -10,18 +10,18 @@ namespace troupe::testing {
 
 using namespace models;
 
+namespace {
+
 /// A copy that is a kernel of the device. Whoever reads before it has run sees
 /// bytes that are no numbers.
 class DeferredRead final : public PendingRead {
 public:
-  DeferredRead(DeferredBackend& late, const float* from, std::int64_t count)
+  DeferredRead(DeferredQueue& late, const float* from, std::int64_t count)
     : late_(late),
       bytes_(std::make_shared<Bytes>(
         static_cast<std::size_t>(count) * sizeof(float), std::byte{0xff})) {
-    const std::lock_guard lock(late_.mutex_);
-    late_.later_with_tables(
+    kernels_before_ = late_.later_with_tables(
       [from, to = bytes_] { std::memcpy(to->data(), from, to->size()); });
-    kernels_before_ = late_.done_ + late_.kernels_.size();
   }
 
   std::span<const std::byte> bytes() override {
@@ -32,10 +32,12 @@ public:
 private:
   using Bytes = std::vector<std::byte>;
 
-  DeferredBackend& late_;
+  DeferredQueue& late_;
   std::shared_ptr<Bytes> bytes_;
   std::uint64_t kernels_before_ = 0; ///< those up to the copy
 };
+
+} // namespace
 
 std::unique_ptr<PendingRead> DeferredBackend::read_later(const float* from,
                                                          std::int64_t count) {

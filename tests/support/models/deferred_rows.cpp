@@ -8,35 +8,26 @@ namespace troupe::testing {
 
 using namespace models;
 
-namespace {
-
-template <class T>
-std::vector<T> row_table(std::span<const T> values) {
-  return {values.begin(), values.end()};
-}
-
-} // namespace
-
 void DeferredBackend::gather_rows(const RowList& list, ConstTypedPtr from,
                                   TypedPtr to) {
-  later_with_tables([=, this, rows = row_table(list.rows)] {
+  later_with_tables([=, this, rows = kept_table(list.rows)] {
     inner_.gather_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
 void DeferredBackend::add_rows(const RowList& list, ConstTypedPtr from,
                                TypedPtr to) {
-  later_with_tables([=, this, rows = row_table(list.rows)] {
+  later_with_tables([=, this, rows = kept_table(list.rows)] {
     inner_.add_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
 void DeferredBackend::scatter_rows(const RowList& list, ConstTypedPtr from,
                                    TypedPtr to) {
-  later_with_tables(
-    [=, this, rows = row_table(list.rows), weights = row_table(list.weights)] {
-      inner_.scatter_rows({rows, list.width, list.factor, weights}, from, to);
-    });
+  later_with_tables([=, this, rows = kept_table(list.rows),
+                     weights = kept_table(list.weights)] {
+    inner_.scatter_rows({rows, list.width, list.factor, weights}, from, to);
+  });
 }
 
 // The tokens are on the device.
@@ -52,7 +43,7 @@ void DeferredBackend::row_dots(const WholeRows& shape, ConstTypedPtr a,
 
 void DeferredBackend::scale_rows(std::span<const float> weights_R,
                                  std::int64_t width, TypedPtr x) {
-  later_with_tables([=, this, weights = row_table(weights_R)] {
+  later_with_tables([=, this, weights = kept_table(weights_R)] {
     inner_.scale_rows(weights, width, x);
   });
 }

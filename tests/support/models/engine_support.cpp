@@ -123,13 +123,16 @@ models::Engine::Spec trained_actor(const std::filesystem::path& folder) {
   return spec;
 }
 
-net::Rows random_sequences(std::size_t count, std::int32_t vocab,
-                           std::size_t longest, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<std::vector<std::int32_t>> ids;
-  std::vector<std::vector<std::uint8_t>> masks;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t length = 2 + random() % (longest - 1);
+namespace {
+
+// Sequences and the masks of their responses, random numbers being drawn in the
+// order of their use.
+struct RandomSequences {
+  std::mt19937_64 random;
+  std::vector<std::vector<std::int32_t>> ids = {};
+  std::vector<std::vector<std::uint8_t>> masks = {};
+
+  void append(std::size_t length, std::int32_t vocab) {
     const std::size_t prompt = 1 + random() % (length - 1);
     auto& own = ids.emplace_back();
     auto& mask = masks.emplace_back();
@@ -139,9 +142,29 @@ net::Rows random_sequences(std::size_t count, std::int32_t vocab,
       mask.push_back(t >= prompt ? 1 : 0);
     }
   }
-  return {first_samples(count),
-          {column_of("sequence_ids", DType::i32, ids),
-           column_of("loss_mask", DType::u8, masks)}};
+  net::Rows rows() const {
+    return {first_samples(ids.size()),
+            {column_of("sequence_ids", DType::i32, ids),
+             column_of("loss_mask", DType::u8, masks)}};
+  }
+};
+
+} // namespace
+
+net::Rows random_sequences(std::size_t count, std::int32_t vocab,
+                           std::size_t longest, std::uint64_t seed) {
+  RandomSequences made{.random = std::mt19937_64(seed)};
+  for (std::size_t i = 0; i < count; ++i)
+    made.append(2 + made.random() % (longest - 1), vocab);
+  return made.rows();
+}
+
+net::Rows sequences_of(const std::vector<std::size_t>& lengths,
+                       std::int32_t vocab, std::uint64_t seed) {
+  RandomSequences made{.random = std::mt19937_64(seed)};
+  for (const std::size_t length : lengths)
+    made.append(length, vocab);
+  return made.rows();
 }
 
 net::Rows random_prompts(std::int32_t vocab) {

@@ -44,6 +44,10 @@ std::vector<SampleId> first_samples(std::size_t count);
 /// a prompt of at least one token in front.
 net::Rows random_sequences(std::size_t count, std::int32_t vocab,
                            std::size_t longest, std::uint64_t seed);
+/// Returns the same columns of sequences of these lengths, each of at least 2
+/// tokens.
+net::Rows sequences_of(const std::vector<std::size_t>& lengths,
+                       std::int32_t vocab, std::uint64_t seed);
 
 /// Returns six random `prompt_ids` of tokens below `vocab`.
 net::Rows random_prompts(std::int32_t vocab);

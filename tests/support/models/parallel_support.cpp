@@ -4,6 +4,7 @@
 #include "models/kernels/host_backend.hpp"
 #include "models/parallel/local_model.hpp"
 #include "net/collectives/all_to_all.hpp"
+#include "net/collectives/staged_collectives.hpp"
 
 #include "backend_support.hpp"
 #include <gmock/gmock.h>
@@ -70,14 +71,24 @@ std::shared_ptr<net::Channel> Joining::link(std::uint32_t from) const {
   Coordinate first = where;
   const std::uint32_t end = where.pp == from ? 0 : 1;
   first.pp = from;
-  const auto host = net::make_channel_groups(
-    group_of("link" + std::to_string(index_of(strategy, first)), end, 2),
-    registry);
+  auto spec
+    = group_of("link" + std::to_string(index_of(strategy, first)), end, 2);
+  const auto host = net::make_channel_groups(spec, registry);
+  spec.name += " on streams";
+  const auto streams = net::make_channel_groups(spec, registry);
+  const auto staged = [&](std::shared_ptr<net::Collectives> group) {
+    return devices.memory == nullptr
+             ? group
+             : net::make_staged_collectives(std::move(group), *devices.memory);
+  };
+  const auto& join = devices.join_link ? devices.join_link : devices.join;
   models::Backend& backend = devices.backend(index());
   return std::make_shared<net::Channel>(
-    net::ChannelGroups{devices.join(host.out, index()),
-                       devices.join(host.in, index())},
-    net::ChannelDevice{devices.memory, [&backend] { backend.enter(); }});
+    net::ChannelGroups{staged(host.out), staged(host.in), host.end},
+    net::ChannelDevice{
+      devices.memory,
+      [&backend] { backend.enter(); },
+      {join(streams.out, index()), join(streams.in, index()), streams.end}});
 }
 
 // A channel to each of the dp ranks that have the experts with this one.
@@ -113,11 +124,22 @@ std::shared_ptr<net::Collectives> join_expert_copies(const Joining& device) {
                       device.where.dp / step, strategy.dp / step);
 }
 
+std::shared_ptr<net::Collectives> join_context(const Joining& device) {
+  const std::uint32_t own = context_rank_of(device.strategy, device.where);
+  if (device.strategy.cp == 1)
+    return nullptr;
+  Coordinate first = device.where;
+  first.dp -= own;
+  return device.group("cp" + std::to_string(index_of(device.strategy, first)),
+                      own, device.strategy.cp);
+}
+
 models::Groups join_groups(const Joining& device) {
   const Strategy& strategy = device.strategy;
   const Coordinate& where = device.where;
   models::Groups groups;
   groups.dp = device.axis("dp", &Coordinate::dp, strategy.dp);
+  groups.cp = join_context(device);
   groups.tp = device.axis("tp", &Coordinate::tp, strategy.tp);
   groups.pp = device.axis("pp", &Coordinate::pp, strategy.pp);
   groups.experts = join_experts(device.registry, strategy, where);
@@ -231,10 +253,11 @@ models::TrainRows ParallelReplica::share(const models::TrainSpec& spec,
                                          const net::Rows& rows,
                                          std::uint32_t dp) const {
   models::TrainRows own{spec, {}};
+  const std::uint32_t ranks = strategy_.sample_ranks();
   std::vector<SampleId> samples;
   for (auto& batch : own.spec.mini_batches) {
     std::vector<SampleId> mine;
-    for (std::size_t i = dp; i < batch.size(); i += strategy_.dp)
+    for (std::size_t i = dp / strategy_.cp; i < batch.size(); i += ranks)
       mine.push_back(batch[i]);
     batch = mine;
     for (const SampleId sample : mine)
@@ -274,7 +297,8 @@ net::Rows ParallelReplica::over_dp(
   run(
     [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
       std::vector<SampleId> mine;
-      for (std::size_t i = dp; i < rows.samples.size(); i += strategy_.dp)
+      for (std::size_t i = dp / strategy_.cp; i < rows.samples.size();
+           i += strategy_.sample_ranks())
         mine.push_back(rows.samples[i]);
       const net::Rows out = work(engine, context, net::select(rows, mine));
       const std::lock_guard lock(mutex);

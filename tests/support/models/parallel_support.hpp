@@ -24,10 +24,11 @@ namespace troupe::testing {
 struct ReplicaDevices {
   std::function<models::Backend&(std::uint32_t)> backend;
   /// Adds the transport of a device's memory to its group of hosts.
-  std::function<std::shared_ptr<net::Collectives>(
-    std::shared_ptr<net::Collectives> host, std::uint32_t device)>
-    join;
+  using Join = std::function<std::shared_ptr<net::Collectives>(
+    std::shared_ptr<net::Collectives> host, std::uint32_t device)>;
+  Join join;
   const net::BlockMemory* memory = nullptr;
+  Join join_link = {}; ///< the same of pipeline links; empty: as `join`
 };
 
 class ParallelReplica {
@@ -52,8 +53,8 @@ public:
   void run_with(ParallelReplica& other, const WorkOfTwo& work);
 
   /// Trains on mini-batches distributed over dp (sample i of a batch on i %
-  /// dp); returns the merged sums of the devices that count.
-  /// `beside`: more rows of the same steps, distributed likewise.
+  /// dp, cp ranks having the same ones); returns the merged sums of the devices
+  /// that count. `beside`: more rows of the same steps, distributed likewise.
   models::MetricSums train(models::TrainSpec spec, const net::Rows& rows,
                            const models::TrainRows* beside = nullptr);
   /// Runs inference on samples distributed over dp, results in sample order.
@@ -85,7 +86,8 @@ private:
   models::TrainRows share(const models::TrainSpec& spec, const net::Rows& rows,
                           std::uint32_t dp) const;
   bool counts(const Coordinate& where) const {
-    return where.tp == 0 && where.pp + 1 == strategy_.pp;
+    return where.tp == 0 && where.pp + 1 == strategy_.pp
+           && context_rank_of(strategy_, where) == 0;
   }
   net::Rows
   over_dp(const net::Rows& rows,

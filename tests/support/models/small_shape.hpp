@@ -34,4 +34,15 @@ inline ModelShape wide_shape() {
   return shape;
 }
 
+/// Returns a small Qwen3-MoE whose experts a device of ours that stores bf16
+/// dispatches by itself: their sizes are multiples of 8.
+inline ModelShape experts_shape() {
+  ModelShape shape = small_shape();
+  shape.family = "qwen3_moe";
+  shape.head_dim = 16;
+  shape.qk_norm = QkNormScope::head;
+  shape.experts = {.count = 8, .per_token = 2, .width = 16};
+  return shape;
+}
+
 } // namespace troupe::testing

@@ -4,11 +4,13 @@
 // Memory from cudaMalloc and `fake_gpu_memory` counts as a GPU's. A shared
 // library of its own, so that programs find it in the same way as the real
 // ones. TROUPE_FAKE_NCCL_VERSION is the version that it says it is (22809).
+#include "fake_stream.hpp"
 #include "rank_hub.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -28,65 +30,12 @@ struct Config {
   int blocking;
 };
 
-/// A place in a stream: all calls before it, and what the stream waited for.
-struct Mark {
-  struct Stream* stream = nullptr;
-  std::size_t calls = 0; ///< of the stream that are before it
-  std::vector<Mark> awaited = {};
-
-  bool is_reached() const;
-};
-
-/// A stream of calls that go on; kept for ever. They end in their order.
-struct Stream {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::size_t begun = 0;
-  std::size_t ended = 0;
-  std::vector<Mark> awaited; ///< in other streams
-
-  /// Returns how many calls were pending before.
-  std::size_t begin() {
-    const std::lock_guard lock(mutex);
-    return begun++ - ended;
-  }
-  void end() {
-    const std::lock_guard lock(mutex);
-    ++ended;
-    changed.notify_all();
-  }
-  Mark mark() {
-    Mark made{.stream = this};
-    {
-      const std::lock_guard lock(mutex);
-      made.calls = begun;
-      made.awaited = awaited;
-    }
-    std::erase_if(made.awaited,
-                  [](const Mark& one) { return one.is_reached(); });
-    const std::lock_guard lock(mutex);
-    awaited = made.awaited;
-    return made;
-  }
-  void wait_for(Mark mark) {
-    const std::lock_guard lock(mutex);
-    awaited.push_back(std::move(mark));
-  }
-  bool has_ended(std::size_t calls) {
-    const std::lock_guard lock(mutex);
-    return ended >= calls;
-  }
-};
-
-bool Mark::is_reached() const {
-  return (stream == nullptr || stream->has_ended(calls))
-         && std::ranges::all_of(awaited, &Mark::is_reached);
-}
-
 std::mutex mutex;
 std::map<const std::byte*, std::size_t> gpu_blocks;
-thread_local int last_error = 0; // of CUDA
-thread_local bool is_captured = false;
+thread_local int last_error = 0;     // of CUDA
+constexpr int capture_is_active = 1; // of cudaStreamCaptureStatus
+thread_local int capture_status = 0; // of the thread's streams
+thread_local std::vector<std::function<int()>> captured; // the last capture
 
 /// Calls of a thread between ncclGroupStart and ncclGroupEnd. They start at
 /// once: calls never wait for each other here.
@@ -114,16 +63,26 @@ RankLink* link_of(void* communicator) {
 }
 
 /// Returns whether a send or receive would wait for one before it on its
-/// stream, which waits for the other member's: only a group has them together.
+/// stream, which waits for the other member's: only a group has them together,
+/// or they go the same way.
 bool would_wait(const RankCall& call, const Stream& on, std::size_t pending) {
   return call.what == What::pass_on && pending > open_group.calls[&on];
 }
 
-/// Sends a call of the stream, whose result goes to `to`.
+/// Sends a call of the stream, whose result goes to `to`; keeps it if the
+/// stream is captured.
 int start(void* communicator, void* stream, const RankCall& call,
           const void* from, void* to) {
+  if (capture_status == capture_is_active) {
+    captured.push_back(
+      [=] { return start(communicator, stream, call, from, to); });
+    return ok;
+  }
   Stream& on = stream_of(stream);
-  if (would_wait(call, on, on.begin())) {
+  Direction direction;
+  if (call.what == What::pass_on)
+    direction = {communicator, call.root, call.other};
+  if (would_wait(call, on, on.begin(direction))) {
     on.end();
     return invalid_usage;
   }
@@ -288,7 +247,7 @@ int cudaEventCreateWithFlags(void** made, unsigned) {
 }
 /// Events of a capture are for the capture alone: here there are none.
 int cudaEventRecord(void* event, void* stream) {
-  if (is_captured)
+  if (capture_status != 0)
     return last_error = 900;
   const std::lock_guard lock(mutex);
   *static_cast<Mark*>(event) = stream_of(stream).mark();
@@ -309,7 +268,7 @@ int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
   return 0;
 }
 int cudaStreamIsCapturing(void*, int* status) {
-  *status = is_captured ? 1 : 0;
+  *status = capture_status;
   return 0;
 }
 int cudaGetLastError() {
@@ -354,9 +313,16 @@ std::uint64_t fake_nccl_groups() {
   const std::lock_guard lock(mutex);
   return num_ids;
 }
-/// Makes the calling thread's streams ones that are captured, or not.
-void fake_gpu_capture(bool on) {
-  is_captured = on;
+/// Sets what the calling thread's streams say of a capture.
+void fake_gpu_capture(int status) {
+  if (capture_status == 0)
+    captured.clear();
+  capture_status = status;
+}
+/// Makes the calls that the calling thread captured last.
+void fake_gpu_replay() {
+  for (const auto& call : captured)
+    call();
 }
 /// Makes memory count as the host's again: its address may be given to others.
 void fake_gpu_forget(const std::byte* data) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "net/base/library_file.hpp"
+#include "net/collectives/nccl_agreement.hpp"
 #include "net/collectives/nccl_library.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace troupe::testing {
 
@@ -17,8 +19,10 @@ struct FakeNccl {
   void (*count_as_gpu)(const std::byte* data, std::size_t bytes) = nullptr;
   /// Takes that back.
   void (*forget)(const std::byte* data) = nullptr;
-  /// Makes the calling thread's streams ones that are captured, or not.
-  void (*capture)(bool on) = nullptr;
+  /// Sets what the calling thread's streams say of a capture.
+  void (*capture)(net::CaptureState state) = nullptr;
+  /// Makes the calls that the calling thread captured last.
+  void (*replay)() = nullptr;
 
   static const FakeNccl& instance() {
     static const FakeNccl found = [] {
@@ -28,6 +32,7 @@ struct FakeNccl {
       file.find("fake_gpu_memory", functions.count_as_gpu);
       file.find("fake_gpu_forget", functions.forget);
       file.find("fake_gpu_capture", functions.capture);
+      file.find("fake_gpu_replay", functions.replay);
       return functions;
     }();
     return found;
@@ -44,5 +49,18 @@ struct FakeNccl {
     return library;
   }
 };
+
+/// Returns the identity of a GPU that no other number has.
+inline net::GpuIdentity gpu_of(std::uint32_t number) {
+  return {static_cast<std::int32_t>(number), 0, 0, 0};
+}
+
+/// Returns what members with a GPU and the stand-in each have.
+inline std::vector<net::NcclOffer> nccl_of(std::uint32_t members) {
+  std::vector<net::NcclOffer> all;
+  for (std::uint32_t i = 0; i < members; ++i)
+    all.push_back({gpu_of(i), true});
+  return all;
+}
 
 } // namespace troupe::testing

@@ -66,32 +66,44 @@ protected:
     return made;
   }
 
-  std::vector<std::optional<Failure>>
-  run(const std::function<void(net::Collectives&)>& body) {
+  std::shared_ptr<net::Collectives> member(std::uint32_t rank) {
+    return net::make_nccl_collectives(
+      {.group = "the test's group",
+       .host = net::make_host_collectives(spec(rank), registry_),
+       .device = 0,
+       .progress_deadline = deadline_,
+       .offers = offers(),
+       .thread_stream = [this, rank] { return streams_[rank]; }},
+      library_of(rank));
+  }
+  void make_streams() {
     streams_.resize(members_);
     for (net::CudaStream& stream : streams_)
       FakeNccl::library().cuda.make_stream(&stream, 1);
+  }
+  std::vector<std::optional<Failure>>
+  run(const std::function<void(net::Collectives&)>& body) {
+    make_streams();
     return run_group(
-      members_,
-      [this](std::uint32_t rank) {
-        const auto found = libraries_.find(rank);
-        return net::make_nccl_collectives(
-          {.host = net::make_host_collectives(spec(rank), registry_),
-           .device = 0,
-           .progress_deadline = deadline_,
-           .gpu = {gpu_of(rank), 0, 0, 0},
-           .thread_stream = [this, rank] { return streams_[rank]; }},
-          found == libraries_.end() ? FakeNccl::library() : *found->second);
-      },
-      body, leave_together_);
+      members_, [this](std::uint32_t rank) { return member(rank); }, body,
+      leave_together_);
   }
   void expect_success(const std::function<void(net::Collectives&)>& body) {
     for (const auto& failure : run(body))
       EXPECT_FALSE(failure) << to_string(*failure);
   }
 
-  std::int32_t gpu_of(std::uint32_t rank) const {
-    return shares_a_gpu_ ? 7 : static_cast<std::int32_t>(rank);
+  const net::NcclLibrary& library_of(std::uint32_t rank) const {
+    const auto found = libraries_.find(rank);
+    return found == libraries_.end() ? FakeNccl::library() : *found->second;
+  }
+  /// Returns what the members have.
+  std::vector<net::NcclOffer> offers() const {
+    std::vector<net::NcclOffer> all;
+    for (std::uint32_t rank = 0; rank < members_; ++rank)
+      all.push_back(
+        {gpu_of(shares_a_gpu_ ? 0 : rank), library_of(rank).why_not.empty()});
+    return all;
   }
   /// Sums memory of a GPU, and expects the sum and no error of CUDA.
   static void expect_sum(net::Collectives& group) {

@@ -3,6 +3,8 @@
 // beside the thread's kernels happens here as early as it may, when it is
 // enqueued, or as late as it may, when the thread's stream joins it. So code
 // that enqueues a call too early, or joins it too late, computes other numbers.
+// Calls that others wait for before anyone joins them, such as a stage's sends,
+// are made by a thread.
 #pragma once
 
 #include "net/collectives/collectives.hpp"
@@ -13,20 +15,22 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <utility>
 
 namespace troupe::testing {
 
-enum class StreamPace : std::uint8_t { early, late };
+enum class StreamPace : std::uint8_t { early, late, by_thread };
 
-class HostStreams final : public net::Collectives,
-                          public net::StreamCollectives {
+class HostStreams : public net::Collectives, public net::StreamCollectives {
 public:
   struct Options {
     StreamPace pace = StreamPace::early;
     /// Counts calls beside the thread's kernels; null: nobody asks.
     std::atomic<std::size_t>* beside = nullptr;
+    /// Counts those between them; null: nobody asks.
+    std::atomic<std::size_t>* in_line = nullptr;
     /// Called before the nth graph of the group is launched, from 1.
     std::function<void(int launch, net::Collectives& group)> on_launch = {};
   };
@@ -34,6 +38,12 @@ public:
   HostStreams(std::shared_ptr<net::Collectives> host, Options options)
     : host_(std::move(host)),
       options_(std::move(options)) {}
+  ~HostStreams() override {
+    if (options_.pace == StreamPace::by_thread)
+      host_->abort({Errc::aborted, "test", "its group was closed", ""});
+  }
+  HostStreams(const HostStreams&) = delete;
+  HostStreams& operator=(const HostStreams&) = delete;
 
   std::uint32_t rank() const noexcept override {
     return host_->rank();
@@ -109,6 +119,7 @@ public:
       options_.on_launch(launches_, *host_);
     graph();
   }
+  void end_capture(bool /*is_kept*/) override {}
   void check() override {
     if (const auto failure = host_->failure())
       throw FailureError{*failure};
@@ -123,9 +134,12 @@ private:
     waiting_.push_back(std::move(call));
     ++given_;
     const bool is_beside = order == net::StreamOrder::beside;
-    if (is_beside && options_.beside != nullptr)
-      ++*options_.beside;
-    if (!is_beside || options_.pace == StreamPace::early)
+    auto* const counted = is_beside ? options_.beside : options_.in_line;
+    if (counted != nullptr)
+      ++*counted;
+    if (is_beside && options_.pace == StreamPace::by_thread)
+      start_first();
+    else if (!is_beside || options_.pace == StreamPace::early)
       join({given_});
     return {given_};
   }
@@ -134,6 +148,18 @@ private:
     waiting_.pop_front();
     ++done_;
   }
+  /// Makes the call that was given last after those before it.
+  void start_first() {
+    std::shared_future<void> made
+      = std::async(std::launch::async, [before = last_made_,
+                                        call = waiting_.back()] {
+          if (before.valid())
+            before.get();
+          call();
+        }).share();
+    last_made_ = made;
+    waiting_.back() = [made] { made.get(); };
+  }
 
   std::shared_ptr<net::Collectives> host_;
   const Options options_;
@@ -141,6 +167,7 @@ private:
   std::deque<std::function<void()>> waiting_;
   std::uint64_t given_ = 0;
   std::uint64_t done_ = 0;
+  std::shared_future<void> last_made_; ///< by a thread
 };
 
 } // namespace troupe::testing

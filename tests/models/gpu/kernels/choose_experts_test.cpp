@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/models/expert_cases.hpp"
 #include "tests/support/models/lane_orders.hpp"
 
 #include <cmath>
@@ -15,6 +16,7 @@ namespace {
 using troupe::testing::bf16_numbers;
 using troupe::testing::expect_near;
 using troupe::testing::in_every_order;
+using troupe::testing::router_rules;
 
 /// Chosen experts, their weights and all scores.
 struct Choice {
@@ -73,27 +75,15 @@ void expect_routers_choice(const RouterShape& shape,
   }
 }
 
-const RouterRule choice_rules[]
-  = {{},
-     {.renormalized = false},
-     {.score = RouterScore::sigmoid, .corrected = true, .scale = 2.5},
-     {.score = RouterScore::sigmoid, .renormalized = false},
-     {.score = RouterScore::sigmoid,
-      .corrected = true,
-      .groups = 4,
-      .chosen_groups = 2,
-      .scale = 2.5},
-     {.renormalized = false, .groups = 3, .chosen_groups = 2, .scale = 16}};
-
 TEST(GpuChooseExperts, EqualsTheRoutersUnderEachRule) {
-  for (const RouterRule& rule : choice_rules)
+  for (const RouterRule& rule : router_rules())
     for (const std::int64_t experts : {12, 168})
       expect_routers_choice(choice_shape(rule, experts, 5),
                             bf16_numbers(9 * experts, 1));
 }
 
 TEST(GpuChooseExperts, OfEqualScoresTakesTheLowestIndices) {
-  for (const RouterRule& rule : choice_rules)
+  for (const RouterRule& rule : router_rules())
     for (const std::int64_t experts : {12, 168}) {
       expect_routers_choice(
         choice_shape(rule, experts, 4),

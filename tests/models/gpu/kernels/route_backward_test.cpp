@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/models/expert_cases.hpp"
 #include "tests/support/models/lane_orders.hpp"
 
 namespace troupe::models::gpu {
@@ -38,13 +39,7 @@ void expect_routers_gradient(const RouterShape& shape) {
 }
 
 TEST(GpuRouteBackward, EqualsTheRoutersUnderEachRule) {
-  const RouterRule rules[]
-    = {{},
-       {.renormalized = false},
-       {.score = RouterScore::sigmoid, .corrected = true, .scale = 2.5},
-       {.score = RouterScore::sigmoid, .renormalized = false},
-       {.renormalized = false, .groups = 3, .chosen_groups = 2, .scale = 16}};
-  for (const RouterRule& rule : rules)
+  for (const RouterRule& rule : troupe::testing::router_rules())
     for (const std::int64_t experts : {12, 168})
       expect_routers_gradient({.tokens = 9,
                                .experts = experts,

@@ -6,18 +6,19 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/models/expert_cases.hpp"
 #include "tests/support/models/lane_orders.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <random>
 
 namespace troupe::models::gpu {
 namespace {
 
 using troupe::testing::bf16_numbers;
 using troupe::testing::in_every_order;
+using troupe::testing::skewed_experts;
 
 constexpr std::int64_t sorted_chosen = 3;
 
@@ -30,18 +31,6 @@ struct SortedSlots {
 
   bool operator==(const SortedSlots&) const = default;
 };
-
-/// Experts of tokens: most choose low ones, and the last has no token.
-std::vector<std::int32_t> skewed_experts(std::int64_t slots,
-                                         std::int32_t experts) {
-  std::mt19937 words(7);
-  std::vector<std::int32_t> found;
-  for (std::int64_t i = 0; i < slots; ++i) {
-    const auto most = 1 + words() % static_cast<unsigned>(experts);
-    found.push_back(static_cast<std::int32_t>(words() % most) % (experts - 1));
-  }
-  return found;
-}
 
 std::int64_t sorted_pieces(std::size_t slots, std::int64_t rows_at_once) {
   return pieces_of(static_cast<std::int64_t>(slots), rows_at_once);
