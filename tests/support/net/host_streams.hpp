@@ -124,7 +124,10 @@ public:
     if (const auto failure = host_->failure())
       throw FailureError{*failure};
   }
+  /// A thread's calls come first: its group is the one that meets.
   void compare() override {
+    if (last_made_.valid())
+      last_made_.get();
     barrier("calls on streams");
   }
 
