@@ -29,9 +29,11 @@ class Mpi(Case):
                         "cluster.hosts=[localhost, 127.0.0.1]",
                         "cluster.bind=127.0.0.1", *overrides)
 
-    def worker_1(self):
+    def worker(self, number):
+        """Its pid; none while it is still a copy of mpirun."""
         return [pid for pid, words in self.processes().items()
-                if " --number 1 " in words and not words.startswith("mpirun")]
+                if f" --number {number} " in words
+                and not words.startswith("mpirun")]
 
     def check_as_here(self):
         self.troupe(*self.ppo("run.name=here", *RUN,
@@ -47,8 +49,9 @@ class Mpi(Case):
 
     def test_workers_of_mpirun_have_the_bits_of_one_host_I1(self):
         process = self.start(*self.words("cluster.env.TROUPE_TEST_MPI=a b"))
-        victims = until(self.worker_1, "worker 1")
-        with open(f"/proc/{victims[0]}/environ", "rb") as variables:
+        workers = until(lambda: all(found := [self.worker(0), self.worker(1)])
+                        and found, "both workers")
+        with open(f"/proc/{workers[1][0]}/environ", "rb") as variables:
             self.assertIn(b"\0TROUPE_TEST_MPI=a b\0", variables.read())
         self.assertEqual(sum(words.startswith("mpirun ")
                              for words in self.processes().values()), 2)
@@ -62,7 +65,7 @@ class Mpi(Case):
         process = self.start(*self.words())
         self.wait_for_step("far", 3)
         self.wait_for_checkpoint("far")
-        os.kill(self.worker_1()[0], signal.SIGKILL)
+        os.kill(self.worker(1)[0], signal.SIGKILL)
         done = process.finish()
         self.assertEqual(done.code, 0, done.err)
         failure, = read_rows(self.run_folder("far") / "failures.jsonl")
