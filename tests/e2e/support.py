@@ -309,9 +309,9 @@ class Case(unittest.TestCase):
         return {row["step"]: row for row in rows}
 
     def wait_for_step(self, name, step, seconds=DEADLINE_S):
-        """Waits until the run has written its metrics of `step`."""
+        """Waits until the run has written its whole line of `step`."""
         file = self.run_folder(name) / "metrics.jsonl"
-        pattern = re.compile(rf'"step": ?{step}\b')
+        pattern = re.compile(rf'"step": ?{step}\b.*\n')
         until(lambda: file.exists() and pattern.search(file.read_text()),
               f"step {step} of {name}", seconds)
 
