@@ -2,12 +2,13 @@
 after the last step, not the last checkpoint, to the same bits (I5, I8)."""
 import json
 import os
+import re
 import signal
 import unittest
 
 from support import CONSTANT, TINY, Case, until
 
-STEPS = 8
+STEPS = 24  # so many that none has ended before a test has killed a process
 # one checkpoint, at the end
 RUN = [f"run.steps={STEPS}", "run.save_every=0", *CONSTANT]
 
@@ -30,6 +31,9 @@ class Snapshots(Case):
         until(lambda: (self.record() or {"state": {"next_step": 0}})["state"]
               ["next_step"] >= steps, f"a snapshot of {steps} steps")
 
+    def step_continued_after(self, done):
+        return int(re.search(r"continuing after step (\d+) ", done.out)[1])
+
     def check_nothing_is_left(self):
         until(lambda: not self.keepers(), "the end of the keeper")
         self.assertIsNone(self.record())
@@ -43,7 +47,7 @@ class Snapshots(Case):
         failure, = self.failures()
         self.assertLessEqual(failure["lost_steps"], 1)
         # there is no checkpoint
-        self.assertRegex(done.out, r"continuing after step [3-8] ")
+        self.assertGreaterEqual(self.step_continued_after(done), 3)
         self.check_nothing_is_left()
         self.check_as_undisturbed()
 
@@ -71,7 +75,7 @@ class Snapshots(Case):
         process.send(signal.SIGCONT)
         done = process.finish()
         self.assertEqual(done.code, 0, done.err)
-        self.assertRegex(done.out, r"continuing after step [246] ")
+        self.assertEqual(self.step_continued_after(done) % 2, 0)
         self.check_nothing_is_left()
         self.check_as_undisturbed("run.save_every=2")
 
@@ -82,7 +86,7 @@ class Snapshots(Case):
         os.kill(self.workers()[0], signal.SIGKILL)
         done = process.finish()
         self.assertEqual(done.code, 0, done.err)
-        self.assertRegex(done.out, r"continuing after step [3-8] ")
+        self.assertGreaterEqual(self.step_continued_after(done), 3)
         self.check_as_undisturbed(*lag)
 
     def test_a_run_that_ends_in_order_leaves_nothing(self):

@@ -178,7 +178,8 @@ class Stop(Case):
         self.assertFalse(file.exists() and file.read_text(), "it went on")
 
     def test_max_time_saves_and_exits_with_75(self):
-        done = self.start(*self.ppo(LONG, "run.max_time=5s")).finish()
+        # longer than a slow machine takes for the start and a step
+        done = self.start(*self.ppo(LONG, "run.max_time=15s")).finish()
         self.assertEqual(done.code, 75, done.err)
         self.check_resumable(done)
 

@@ -10,8 +10,10 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+import traceback
 import unittest
 import uuid
 
@@ -36,10 +38,39 @@ CONSTANT = [f"models.{role}.optimizer.schedule=constant"
             for role in ("actor", "critic")]
 
 
+class Deadline:
+    """That of a whole file, which ctest gives. The test that runs then fails,
+    with what it waits for and what its processes have said; those that follow
+    fail at once."""
+    passed = False
+
+    @classmethod
+    def begin(cls, seconds):
+        signal.signal(signal.SIGALRM, cls.end)
+        signal.alarm(seconds)
+
+    @classmethod
+    def end(cls, _, frame):
+        cls.passed = True
+        print("the deadline of this file has passed here:", file=sys.stderr)
+        traceback.print_stack(frame)
+        cls.check()
+
+    @classmethod
+    def check(cls):
+        if cls.passed:
+            raise AssertionError("the deadline of this file has passed")
+
+
+if "TROUPE_DEADLINE_S" in os.environ:
+    Deadline.begin(int(os.environ["TROUPE_DEADLINE_S"]))
+
+
 def until(condition, what, seconds=DEADLINE_S):
     """Waits for `condition()` to be true and returns what it returned."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
+        Deadline.check()  # a subTest may have caught what it raised
         if found := condition():
             return found
         time.sleep(POLL_S)
@@ -172,6 +203,7 @@ class Case(unittest.TestCase):
         shutil.rmtree(cls.shared_folder)
 
     def setUp(self):
+        Deadline.check()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="troupe-e2e-"))
         (self.folder / "data").symlink_to(self.shared_folder)
         self.mark = f"TROUPE_E2E={uuid.uuid4()}"
@@ -235,10 +267,17 @@ class Case(unittest.TestCase):
 
     def troupe(self, *arguments, code=0, text_in=None, seconds=DEADLINE_S):
         """Runs to the end and checks the exit code."""
-        done = subprocess.run(
-            [str(TROUPE), *map(str, arguments)], cwd=self.folder,
-            env=self.environment, input=text_in, capture_output=True, text=True,
-            timeout=seconds)
+        Deadline.check()
+        try:
+            done = subprocess.run(
+                [str(TROUPE), *map(str, arguments)], cwd=self.folder,
+                env=self.environment, input=text_in, capture_output=True,
+                text=True, timeout=seconds)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError("\n".join([
+                f"still running after {seconds} s: {arguments}",
+                *(said.decode(errors="replace")
+                  for said in (late.stdout, late.stderr) if said)])) from None
         self.assertEqual(done.returncode, code,
                          f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
@@ -270,9 +309,9 @@ class Case(unittest.TestCase):
         return {row["step"]: row for row in rows}
 
     def wait_for_step(self, name, step, seconds=DEADLINE_S):
-        """Waits until the run has written its metrics of `step`."""
+        """Waits until the run has written its whole line of `step`."""
         file = self.run_folder(name) / "metrics.jsonl"
-        pattern = re.compile(rf'"step": ?{step}\b')
+        pattern = re.compile(rf'"step": ?{step}\b.*\n')
         until(lambda: file.exists() and pattern.search(file.read_text()),
               f"step {step} of {name}", seconds)
 
