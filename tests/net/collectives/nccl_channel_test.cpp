@@ -311,7 +311,7 @@ TEST_F(NcclChannelTest, BothEndsUseTheHostIfTheyShareAGpu) {
 }
 
 TEST_F(NcclChannelTest, ASilentPeerIsNamedAtTheDeadline_I7) {
-  deadline_ = 500ms;
+  deadline_ = 1s; // of both ends' meeting too
   connect();
   const auto failure = failure_of([&] { right_.receive("activations"); });
   ASSERT_TRUE(failure) << "nothing was sent";
@@ -321,7 +321,7 @@ TEST_F(NcclChannelTest, ASilentPeerIsNamedAtTheDeadline_I7) {
 }
 
 TEST_F(NcclChannelTest, AMessageThatNobodyReceivesFailsAtTheDeadline_I7) {
-  deadline_ = 500ms;
+  deadline_ = 1s; // of both ends' meeting too
   connect();
   left_.send(1, "activations");
   const auto failure = failure_of([&] {
