@@ -83,7 +83,7 @@ protected:
       = folder_ / (shape.family + (shape.scalar_head ? "-critic" : ""));
     if (!std::filesystem::exists(folder))
       write_random_model(folder, shape, 1);
-    Engine::Spec spec = troupe::testing::trained_actor(folder);
+    Engine::Spec spec = troupe::testing::compared_actor(folder);
     spec.scalar_head = shape.scalar_head;
     return spec;
   }

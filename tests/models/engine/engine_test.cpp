@@ -32,7 +32,7 @@ protected:
     write_random_model(folder_ / "model", small_shape(), 1);
   }
   Engine::Spec spec() const {
-    return troupe::testing::trained_actor(folder_ / "model");
+    return troupe::testing::compared_actor(folder_ / "model");
   }
   std::unique_ptr<Engine> engine() const {
     auto made = std::make_unique<Engine>(spec());

@@ -170,7 +170,7 @@ protected:
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
       troupe::testing::write_random_model(folder, wide_shape(), 1);
-    Engine::Spec spec = troupe::testing::trained_actor(folder);
+    Engine::Spec spec = troupe::testing::compared_actor(folder);
     spec.scalar_head = scalar_head;
     spec.adapters.lora
       = {.rank = 3, .alpha = 6, .targets = lora_targets(wide_shape())};

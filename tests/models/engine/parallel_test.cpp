@@ -53,7 +53,7 @@ protected:
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
       write_random_model(folder, shape, 1);
-    Engine::Spec spec = troupe::testing::trained_actor(folder);
+    Engine::Spec spec = troupe::testing::compared_actor(folder);
     spec.scalar_head = scalar_head;
     return spec;
   }
@@ -292,7 +292,7 @@ TEST_P(Parallel, ChecksumsOfItsShardsAddUpToTheModels) {
 TEST(ShardedParameters, RanksWithFewerMicroBatchesTakePart_I1) {
   const TempFolder folder;
   write_random_model(folder / "model", wide_shape(), 1);
-  const auto spec = troupe::testing::trained_actor(folder / "model");
+  const auto spec = troupe::testing::compared_actor(folder / "model");
   const net::Rows rows = random_sequences(9, 75, 20, 2);
   for (const char* strategy : {"d4z3", "d2p2z3"}) {
     ParallelReplica alone(spec, "d1");

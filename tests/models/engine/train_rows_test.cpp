@@ -146,7 +146,7 @@ protected:
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
       troupe::testing::write_random_model(folder, testing::wide_shape(), 1);
-    return troupe::testing::trained_actor(folder);
+    return troupe::testing::compared_actor(folder);
   }
 
   troupe::testing::TempFolder folder_;

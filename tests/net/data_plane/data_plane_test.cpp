@@ -386,8 +386,8 @@ TEST(DataPlane, AnUnfinishedHandshakeIsClosedAtTheDeadline) {
   const DataPlane plane(options);
   for (const std::string& bytes :
        {std::string(), std::string("\x16\x03\x01\x02\x00\x01", 6)}) {
-    RawPeer peer(plane.port());
     const auto start = std::chrono::steady_clock::now();
+    RawPeer peer(plane.port());
     peer.send(bytes);
     EXPECT_EQ(peer.read_to_end(), 0u);
     EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);

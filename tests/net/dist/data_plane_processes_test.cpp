@@ -79,7 +79,7 @@ TEST(DataPlaneProcesses, AKilledHolderFailsThePullAtOnce_I7) {
 }
 
 TEST(DataPlaneProcesses, AFrozenHolderFailsThePullAtTheProgressDeadline_I7) {
-  const PullEnd end = signal_while_pulling(SIGSTOP, 300ms);
+  const PullEnd end = signal_while_pulling(SIGSTOP, 1s);
   EXPECT_EQ(end.failure.code, Errc::deadline) << to_string(end.failure);
 }
 

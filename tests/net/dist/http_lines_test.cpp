@@ -164,7 +164,7 @@ TEST(HttpLines, ATimeoutFailsOnlyItsLine) {
     return Reply{.body = body, .silent = std::stoi(body) == 1};
   });
   auto options = server.options();
-  options.deadline.silence = 300ms;
+  options.deadline.silence = 1s;
   HttpLines lines(options);
   HeardLines heard;
   lines.run(number_lines(3), heard.handler(), nullptr);

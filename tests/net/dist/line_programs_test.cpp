@@ -124,12 +124,12 @@ TEST_F(LineProgramsTest, ALineThatEndsInAKillTwiceIsLost) {
 TEST_F(LineProgramsTest, ATimeoutFailsOneLine) {
   auto options = shell("while read n; do [ $n = 2 ] && sleep 1000; "
                        "echo \"$n x\"; done");
-  options.deadline = {.silence = 300ms, .setting = "program.timeout"};
+  options.deadline = {.silence = 1s, .setting = "program.timeout"};
   LinePrograms programs(options);
   HeardLines heard;
   programs.run(number_lines(6), heard.handler(), nullptr);
   EXPECT_EQ(heard.replies.size(), 5U);
-  EXPECT_EQ(heard.losses.at(2), "no answer within 0.3 s (program.timeout)");
+  EXPECT_EQ(heard.losses.at(2), "no answer within 1 s (program.timeout)");
   EXPECT_EQ(heard.late, 1);
 }
 

@@ -123,6 +123,12 @@ models::Engine::Spec trained_actor(const std::filesystem::path& folder) {
   return spec;
 }
 
+models::Engine::Spec compared_actor(const std::filesystem::path& folder) {
+  models::Engine::Spec spec = trained_actor(folder);
+  spec.optimizer.eps = 1e-6;
+  return spec;
+}
+
 namespace {
 
 // Sequences and the masks of their responses, random numbers being drawn in the

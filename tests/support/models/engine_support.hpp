@@ -26,6 +26,11 @@ void write_random_model(const std::filesystem::path& folder,
 /// visible learning rate.
 models::Engine::Spec trained_actor(const std::filesystem::path& folder);
 
+/// Returns the same for tests that compare weights after sums in other orders.
+/// AdamW divides by a gradient's size, so that its last bits, where it is as
+/// small as eps, are a share of a whole step: here eps is larger.
+models::Engine::Spec compared_actor(const std::filesystem::path& folder);
+
 /// Returns a column of i32 / u8 / f32 rows from one vector per sample.
 template <class T>
 net::Column column_of(const std::string& key, DType dtype,
