@@ -51,8 +51,9 @@ struct Rounds {
       return;
     means_s.push_back(mean_s);
     spent_s += mean_s;
-    over = means_s.size() >= most_rounds
-           || (means_s.size() >= least_rounds && spent_s >= least_s);
+    if (means_s.size() >= most_rounds
+        || (means_s.size() >= least_rounds && spent_s >= least_s))
+      over = true; // never false again: a device that failed has set it
   }
 };
 

@@ -153,8 +153,9 @@ TEST(HttpClient, RequestsMayComeWhileOthersAreUnderWay) {
         other = std::thread([&] { coming.add("/2", false); });
       if (i == 2)
         coming.add("/3", true);
-      if (i == 3)
+      if (i == 3) {
         EXPECT_EQ(replies[1], "");
+      }
     });
   other.join();
   EXPECT_THAT(replies, ::testing::ElementsAre("POST /0 ", "late", "POST /2 ",
