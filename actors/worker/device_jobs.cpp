@@ -148,7 +148,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   shard.groups = join_groups(shard);
   begin_residency(shard);
   publish_planes(shard);
-  return {shard.engine->weights().size()};
+  return {shard.engine->device_bytes()};
 }
 
 RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
@@ -205,7 +205,7 @@ WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order) {
     if (!order.state_file.empty())
       shard.snapshot.save_state(files.to_write(order.state_file),
                                 /*with_weights=*/order.dtype != DType::f32);
-    return shard.engine->weights().size();
+    return shard.snapshot.weight_bytes();
   });
 }
 

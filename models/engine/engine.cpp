@@ -219,10 +219,6 @@ Engine::Engine(Spec spec, Workspaces* workspaces)
 
 Engine::~Engine() = default;
 
-std::span<std::byte> Engine::weights() {
-  return std::as_writable_bytes(impl_->parameters.plane(Plane::weight));
-}
-
 std::uint64_t Engine::checksum(DType products) const {
   const auto newest = impl_->parameters.read(Plane::weight);
   return engine_checksum(impl_->part, newest.floats(), products);

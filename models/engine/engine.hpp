@@ -142,15 +142,14 @@ public:
   MetricSums train(const TrainSpec& spec, const net::Rows& rows,
                    RunContext& context, const TrainRows* beside = nullptr);
 
-  /// Returns this part's weights: by plans::Layout, frozen ones as stored.
-  std::span<std::byte> weights();
-  /// Records that `weights()` was written: copies in host memory are outdated.
+  /// Records that the plane of weights was written: copies in host memory are
+  /// outdated.
   void weights_changed();
   /// Offloads planes from the device (Parameters); `reload` copies them back.
   void offload(std::span<const Plane> planes);
   void reload(std::span<const Plane> planes);
   void drop_weights();
-  /// Prepares for all of `weights()` being overwritten.
+  /// Prepares for the whole plane of weights being overwritten.
   void expect_weights();
   /// Returns the bytes of the planes that are on the device.
   std::uint64_t device_bytes() const;
@@ -159,7 +158,7 @@ public:
   /// `products` read them: equal on any machine if they have equal bits. Those
   /// of a dp replica's devices add up to that of the whole model.
   std::uint64_t checksum(DType products = DType::f32) const;
-  /// Returns the same for other weights in the order of `weights()`.
+  /// Returns the same for other weights in the order of their plane.
   std::uint64_t checksum_of(std::span<const std::byte> weights) const;
 
   /// Prepares a snapshot for copies of the planes.

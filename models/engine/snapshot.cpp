@@ -55,6 +55,10 @@ std::span<std::byte> Snapshot::room(Plane plane) {
   return all;
 }
 
+std::uint64_t Snapshot::weight_bytes() const {
+  return static_cast<std::uint64_t>(size_) * sizeof(float);
+}
+
 void Snapshot::fill(const LocalModel& part, const Parameters& parameters,
                     const Groups& groups) {
   const bool keeps = part.where == Coordinate{};

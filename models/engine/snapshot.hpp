@@ -50,6 +50,8 @@ public:
   /// device, for callers that copy the parts in themselves. Page-locked, so
   /// that a device copies at the rate of its link.
   std::span<std::byte> room(Plane plane);
+  /// Returns the bytes of the weights, the whole model's.
+  std::uint64_t weight_bytes() const;
   /// Copies all planes. All devices of a replica call it; the first one then
   /// has the whole model, the others nothing.
   void fill(const LocalModel& part, const Parameters& parameters,

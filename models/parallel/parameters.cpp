@@ -224,7 +224,6 @@ net::HostWrite Parameters::change(Plane plane) {
 }
 
 net::HostWrite Parameters::overwrite(Plane plane) {
-  check_masters(plane);
   const std::span<float> floats = this->plane(plane);
   return {memory_, floats.data(), floats.size_bytes(),
           net::OldContent::ignored};
@@ -285,11 +284,13 @@ TypedPtr Parameters::stored_at(std::size_t index) const {
 }
 
 std::span<const float> Parameters::plane(Plane plane) const {
+  check_masters(plane);
   const PlaneMemory& memory = memory_of(plane);
   return {memory.data(), static_cast<std::size_t>(memory.size())};
 }
 
 std::span<float> Parameters::plane(Plane plane) {
+  check_masters(plane);
   make_stale(plane);
   const PlaneMemory& memory = memory_of(plane);
   return {memory.data(), static_cast<std::size_t>(memory.size())};

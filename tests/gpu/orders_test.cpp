@@ -358,7 +358,8 @@ void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
   const auto [within, between] = plans::by_host(all, {.nodes = 2});
   const auto members = plans::ends_of(between);
   const auto published = [&](Rank device) {
-    return std::span<const std::byte>(from.engine(device.value).weights());
+    return std::as_bytes(std::as_const(from.engine(device.value).parameters())
+                           .plane(Plane::weight));
   };
   // A member that leaves ends the group, so none does before all are done.
   std::vector<std::shared_ptr<net::Collectives>> groups(members.size());
@@ -371,7 +372,8 @@ void move_between_hosts(ParallelReplica& from, ParallelReplica& to) {
     const auto& group = groups.at(self.value) = pretended_gpus().join(
       net::make_host_collectives(spec, registry), self.value);
     engine.expect_weights();
-    const auto target = engine.weights();
+    const auto target
+      = std::as_writable_bytes(engine.parameters().plane(Plane::weight));
     const WeightExchange exchange(
       plans::move_rounds(between, members, self, /*staging_bytes=*/5000));
     exchange.run(*group, gpu_memory(), {published(self), target});

@@ -92,7 +92,7 @@ TEST_F(ServedAdaptersTest, AdaptersOfSeveralDevicesAreGathered) {
   int gathered = 0;
   gathering.gather = [&](std::span<std::byte> whole) {
     ++gathered;
-    std::ranges::copy(engine->weights(), whole.begin());
+    std::ranges::copy(weights(), whole.begin());
   };
   ServedGeneration served(gathering);
   generate(served, "1");

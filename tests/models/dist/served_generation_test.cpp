@@ -75,7 +75,7 @@ TEST_F(ServedGenerationTest, WeightsOfSeveralDevicesAreGatheredPerVersion) {
   int gathered = 0;
   gathering.gather = [&](std::span<std::byte> whole) {
     ++gathered;
-    const auto plane = engine->weights();
+    const auto plane = weights();
     ASSERT_EQ(whole.size(), plane.size());
     std::ranges::copy(plane, whole.begin());
   };

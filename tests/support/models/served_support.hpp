@@ -5,6 +5,7 @@
 
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
+#include "models/parallel/parameters.hpp"
 #include "models/servers/served_generation.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,14 +38,14 @@ protected:
     engine = std::make_unique<Engine>(std::move(spec));
     engine->load_weights();
   }
+  std::span<const std::byte> weights() const {
+    return std::as_bytes(
+      std::as_const(engine->parameters()).plane(models::Plane::weight));
+  }
   /// Changes all weights, so that they are not those of the files any more.
   void change_weights() {
-    const auto bytes = engine->weights();
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    for (float& value : values)
+    for (float& value : engine->parameters().plane(models::Plane::weight))
       value *= 1.5F;
-    std::memcpy(bytes.data(), values.data(), bytes.size());
     engine->weights_changed();
   }
   net::Rows generate(models::ServedGeneration& served,
