@@ -13,7 +13,8 @@ namespace troupe::models {
 namespace {
 
 /// A call's generator: that of the calls before it, if the engine kept one with
-/// these limits.
+/// these limits. Each dp rank has samples of its own, maybe none, so ranks of a
+/// cp group do not meet.
 class Answering {
 public:
   /// Takes `kept`, or makes a new one.
@@ -21,16 +22,17 @@ public:
             const GenerateOptions& options, const RunContext& context)
     : keeps_(engine.spec.keeps_generator),
       kept_(kept),
-      groups_(context.groups),
+      context_(context),
       options_(engine.resolved_options(options)),
       generator_(std::move(kept)) {
+    context_.groups.cp = nullptr;
     engine.backend.enter();
     engine.refresh_rounded();
     if (generator_ && !generator_->fits(options_))
       generator_.reset();
     if (!generator_)
       generator_ = std::make_unique<EngineGenerator>(engine, options_);
-    generator_->take_weights(context.groups);
+    generator_->take_weights(context_.groups);
   }
 
   Generator& generator() {
@@ -39,10 +41,13 @@ public:
   const GenerateOptions& options() const {
     return options_;
   }
+  RunContext& context() {
+    return context_;
+  }
   /// Keeps the generator for the next call, if it may stay. That of a call that
   /// failed does not.
   void has_ended() {
-    groups_.meet();
+    context_.groups.meet();
     if (keeps_)
       kept_ = std::move(generator_);
   }
@@ -50,7 +55,7 @@ public:
 private:
   const bool keeps_;
   std::unique_ptr<EngineGenerator>& kept_;
-  const Groups& groups_;
+  RunContext context_;
   const GenerateOptions options_;
   std::unique_ptr<EngineGenerator> generator_;
 };
@@ -69,7 +74,7 @@ net::Rows Engine::generate(const net::Rows& prompts,
                            const GenerateOptions& options,
                            RunContext& context) {
   Answering call(*impl_, generator_, options, context);
-  auto rows = call.generator().run(prompts, call.options(), context);
+  auto rows = call.generator().run(prompts, call.options(), call.context());
   call.has_ended();
   return rows;
 }
@@ -78,7 +83,7 @@ void Engine::generate(std::span<const ResponseBatch> batches,
                       const GenerateOptions& options, RunContext& context,
                       const GenerateEvents& events) {
   Answering call(*impl_, generator_, options, context);
-  call.generator().run_batches(batches, call.options(), context, events);
+  call.generator().run_batches(batches, call.options(), call.context(), events);
   call.has_ended();
 }
 
@@ -95,9 +100,8 @@ void converse(std::span<const SpeakingEngine> speakers,
     calls.emplace_back(*one.engine.impl_, one.engine.generator_, one.options,
                        one.context);
   std::vector<Speaker> generators;
-  for (std::size_t i = 0; i < speakers.size(); ++i)
-    generators.push_back(
-      {calls[i].generator(), calls[i].options(), speakers[i].context});
+  for (Answering& call : calls)
+    generators.push_back({call.generator(), call.options(), call.context()});
   if (!prompts.samples.empty())
     converse(prompts, generators, turns);
   for (Answering& call : calls)

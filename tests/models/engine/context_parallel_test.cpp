@@ -3,6 +3,7 @@
 // in context_losses_test.cpp, families in family_parallel_test.cpp.
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
+#include "models/generate/generate_options.hpp"
 #include "models/parallel/parameters.hpp"
 
 #include "tests/support/models/engine_support.hpp"
@@ -20,6 +21,7 @@ namespace {
 using troupe::testing::column_of;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
+using troupe::testing::random_prompts;
 using troupe::testing::sequences_of;
 using troupe::testing::TempFolder;
 using troupe::testing::wide_shape;
@@ -292,6 +294,18 @@ TEST_F(ContextRules, ABalanceLossNeedsWholeSequences) {
   balanced.strategy = parse_strategy("c2");
   balanced.optimizer.router_aux_loss_coef = 0.1;
   EXPECT_THROW(Engine{balanced}, InvariantError);
+}
+
+TEST_F(ContextRules, ARankGeneratesWithoutTheOthersOfItsContext) {
+  ParallelReplica replica(spec(context_shape()), "c2");
+  const net::Rows prompts = random_prompts(75);
+  GenerateOptions options;
+  options.max_new_tokens = 3;
+  replica.run([&](Engine& engine, RunContext& context, std::uint32_t dp) {
+    if (dp == 0)
+      return; // it has no prompts
+    EXPECT_EQ(engine.generate(prompts, options, context).num_samples(), 6U);
+  });
 }
 
 } // namespace
