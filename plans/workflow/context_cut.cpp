@@ -13,10 +13,10 @@ using RunList = std::vector<TokenRun>;
 
 struct RankRuns {
   RunList runs;
-  std::uint64_t pairs = 0;
+  std::uint64_t tokens = 0;
 
   void add(const TokenRun& run) {
-    pairs += run.causal_pairs();
+    tokens += run.count;
     runs.push_back(run);
   }
 };
@@ -38,10 +38,6 @@ void cut_sequence(std::uint32_t sequence, std::uint64_t length,
 
 } // namespace
 
-std::uint64_t TokenRun::causal_pairs() const {
-  return count * first + count * (count + 1) / 2;
-}
-
 std::vector<RunList> cut_context(std::span<const std::uint64_t> lengths,
                                  std::uint32_t ranks, std::uint64_t tile_rows) {
   TROUPE_CHECK(ranks >= 1 && tile_rows >= 1, "at least one of each");
@@ -54,7 +50,7 @@ std::vector<RunList> cut_context(std::span<const std::uint64_t> lengths,
       whole.push_back({i, 0, lengths[i]});
   std::ranges::stable_sort(whole, std::ranges::greater{}, &TokenRun::count);
   for (const TokenRun& run : whole)
-    std::ranges::min_element(found, {}, &RankRuns::pairs)->add(run);
+    std::ranges::min_element(found, {}, &RankRuns::tokens)->add(run);
   std::vector<RunList> cut;
   for (RankRuns& rank : found) {
     std::ranges::sort(rank.runs, {}, [](const TokenRun& run) {

@@ -18,15 +18,13 @@ struct TokenRun {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
 
-  /// Returns the pairs of a token of the run and one that it sees.
-  std::uint64_t causal_pairs() const;
   bool operator==(const TokenRun&) const = default;
 };
 
 /// Returns the runs of each rank, by sequence and then by first token. A
 /// sequence shorter than 2 `ranks` tiles of `tile_rows` rows stays whole on one
 /// rank: such sequences go, the longest first, to the rank with the fewest
-/// pairs.
+/// tokens, as what is computed for each token outweighs their pairs.
 std::vector<std::vector<TokenRun>>
 cut_context(std::span<const std::uint64_t> lengths, std::uint32_t ranks,
             std::uint64_t tile_rows);

@@ -1,6 +1,7 @@
 // Assumptions of plans about sequences that are cut (context_cut.hpp): for how
 // many ranks it is worth it, and the most that one rank has. Upper bounds, from
-// lengths alone.
+// lengths alone, of sequences that are cut. Beside them a rank may have more
+// tokens than others, by up to one sequence that stays whole.
 #pragma once
 
 #include "config/base/strategy.hpp"
