@@ -36,7 +36,7 @@ PlannedPart training_part(const CheckContext& context,
 /// leaves on the devices.
 PlannedPart evaluation_part(const CheckContext& context) {
   const auto& evaluation = context.evaluation;
-  PlannedPart part{.workflow = evaluation_of(evaluation.workflow),
+  PlannedPart part{.workflow = evaluation_beside_training(evaluation.workflow),
                    .plan = place_evaluation(context.plan, evaluation.workflow),
                    .sizes = context.sizes,
                    .replicas = {}};

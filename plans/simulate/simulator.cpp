@@ -181,7 +181,7 @@ double evaluation_seconds(const PlanProblem& problem, const ExecutionPlan& plan,
   if (problem.evaluation.none())
     return 0;
   auto alone = problem;
-  alone.workflow = evaluation_of(problem.evaluation.workflow);
+  alone.workflow = evaluation_beside_training(problem.evaluation.workflow);
   alone.sizes.samples_per_step = problem.evaluation.samples;
   const auto placed
     = with_rooms(place_evaluation(plan, problem.evaluation.workflow), rooms);

@@ -187,6 +187,13 @@ Workflow evaluation_of(const Workflow& workflow) {
   return alone;
 }
 
+Workflow evaluation_beside_training(const Workflow& workflow) {
+  Workflow alone = evaluation_of(workflow);
+  for (Role& role : alone.roles)
+    role.changes_elsewhere = workflow.role(role.name).changes();
+  return alone;
+}
+
 ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow) {
   for (const auto& call : workflow.calls) {
     if (!call.evaluates || plan.calls.contains(call.name))

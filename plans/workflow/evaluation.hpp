@@ -41,6 +41,8 @@ Workflow without_evaluation(Workflow workflow);
 
 /// Returns only the evaluation of such a workflow: nothing is trained.
 Workflow evaluation_of(const Workflow& workflow);
+/// Returns the same as part of a run that also trains: roles change elsewhere.
+Workflow evaluation_beside_training(const Workflow& workflow);
 
 /// Places the calls of evaluation: on the replica where their role trains, else
 /// where a call of that role runs. They need no replica of their own.

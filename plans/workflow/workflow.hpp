@@ -43,6 +43,7 @@ struct Role {
   bool trained = false;
   bool scalar_head = false;
   std::optional<EmaSource> ema = {};
+  bool changes_elsewhere = false; ///< by calls that are left out here
 
   bool operator==(const Role&) const = default;
   bool changes() const { ///< over the steps of a run
@@ -173,8 +174,7 @@ void check_head(const Workflow& workflow, const Call& call, Head wanted,
 
 /// Makes a workflow from settings, for each entry of config's workflow_table.
 using WorkflowMaker = std::function<Workflow(const Settings&)>;
-/// Registers a workflow that an App added to the table. Throws ConfigError if
-/// the name is taken.
+/// Registers an App's workflow. Throws ConfigError if the name is taken.
 void add_workflow_maker(const std::string& name, WorkflowMaker make);
 
 /// Returns the workflow that the settings ask for, checked. Settings change the

@@ -132,16 +132,38 @@ TEST(ResponseRoom, WithUnlimitedMemoryAllResponsesFit) {
   EXPECT_EQ(room.responses, room.all);
 }
 
-TEST(ResponseRoom, AnEvaluationHasItsOwnCache) {
-  auto problem = crowded_responses();
+Evaluation evaluation_of_8_rows(const Workflow& workflow) {
   Settings settings;
   settings.workflow = "ppo";
   settings.eval.data = "rows.jsonl";
   settings.eval.max_rows = 8;
-  problem.evaluation = evaluation_in(problem.workflow, settings, 1024);
+  return evaluation_in(workflow, settings, 1024);
+}
+
+TEST(ResponseRoom, AnEvaluationHasItsOwnCache) {
+  auto problem = crowded_responses();
+  problem.evaluation = evaluation_of_8_rows(problem.workflow);
   const auto rooms = check_plan(problem, preset_of(problem, "verl")).rooms;
   EXPECT_EQ(rooms.at("eval_actor_gen").all, 1u) << "8 rows on 8 ranks";
   EXPECT_GT(rooms.at("actor_gen").responses, 1u);
+}
+
+TEST(ResponseRoom, OffloadedWeightsComeToAnEvaluationWithTheirMasters) {
+  auto problem = crowded_responses();
+  problem.hardware.mem_bytes = 0;
+  problem.sizes.engine.storage = StorageRule::gpu;
+  problem.evaluation = evaluation_of_8_rows(problem.workflow);
+  auto plan = preset_of(problem, "megatron");
+  plan.roles["actor"].offload_weights = true;
+  const auto report = check_plan(problem, plan);
+  ASSERT_TRUE(report.ok()) << mistake_line(report.errors.front());
+  const auto planes = [&](const char* name) {
+    const auto& tasks = report.devices.front().tasks;
+    const auto task = std::ranges::find(tasks, name, &TaskMemory::task);
+    return task == tasks.end() ? 0 : task->plane_bytes;
+  };
+  EXPECT_GT(planes("eval_actor_gen"), 0u);
+  EXPECT_EQ(planes("eval_actor_gen"), planes("actor_gen"));
 }
 
 TEST(ResponseRoom, ACacheErrorNamesTheCacheAndWhatFits) {

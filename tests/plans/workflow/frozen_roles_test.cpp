@@ -1,4 +1,5 @@
 // Which roles' weights nothing changes or reads but their own kernels.
+#include "plans/workflow/evaluation.hpp"
 #include "plans/workflow/frozen_roles.hpp"
 
 #include <gtest/gtest.h>
@@ -30,6 +31,18 @@ TEST(FrozenRoles, AServerReadsTheWeightsThatItGeneratesWith) {
     call.by.servers = call.role == "ref";
   EXPECT_EQ(weights_of_role(workflow, "ref"), RoleWeights::changing);
   EXPECT_EQ(weights_of_role(workflow, "reward"), RoleWeights::frozen);
+}
+
+TEST(FrozenRoles, TheActorOfAnEvaluationIsOneUnlessTheRunTrains) {
+  Settings settings;
+  settings.workflow = "ppo";
+  settings.eval.data = "rows.jsonl";
+  const auto workflow = with_evaluation(make_ppo(), settings);
+  EXPECT_EQ(weights_of_role(evaluation_of(workflow), "actor"),
+            RoleWeights::frozen);
+  const auto beside = evaluation_beside_training(workflow);
+  EXPECT_EQ(weights_of_role(beside, "actor"), RoleWeights::changing);
+  EXPECT_EQ(weights_of_role(beside, "reward"), RoleWeights::frozen);
 }
 
 TEST(FrozenRoles, AnUnknownRoleIsNotTakenForOne) {
