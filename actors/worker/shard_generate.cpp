@@ -9,6 +9,7 @@
 #include "actors/worker/shard_server.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/task_rows.hpp"
+#include "config/base/log.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/generate/generate_events.hpp"
 #include "models/generate/response_batch.hpp"
@@ -265,6 +266,8 @@ void generate_chunks(Shard& shard, const std::string& who,
         settle(i, std::move(done));
       });
   } catch (const std::exception& error) {
+    if (!std::ranges::count(is_done, false)) // its devices met after them
+      log::actors.error(who + ", after the last response: " + error.what());
     for (std::size_t i = 0; i < chunks.size(); ++i)
       if (!is_done[i])
         settle(i, to_failure(error, who));

@@ -99,8 +99,9 @@ TEST_P(WithoutMasters, ReplicasTakeAThirdOfTheMemoryWhereProductsReadBf16) {
   EXPECT_NEAR(bytes(without) / bytes(with), bf16 ? 0.35 : 1.0, 0.02);
   const Parameters& parameters = without.engine(0).parameters();
   EXPECT_EQ(parameters.has_no_masters(), bf16);
-  if (bf16)
+  if (bf16) {
     EXPECT_THROW(parameters.read(Plane::weight), InvariantError);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, WithoutMasters,

@@ -71,29 +71,29 @@ constexpr Row single_score{"layer without gradients, experts one by one",
 
 constexpr std::int64_t slots = 2;       // 32 beside 8B
 constexpr std::int64_t many_slots = 32; // whose tokens go to all experts
-constexpr std::int64_t keys = 1024;     // of a sequence that decodes
+constexpr std::int64_t num_keys = 1024; // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
 constexpr std::int64_t length = 128;
-constexpr std::int64_t tokens = sequences * length; // 8192 beside 8B
+constexpr std::int64_t num_tokens = sequences * length; // 8192 beside 8B
 
 /// Returns the least bytes of a layer of a decode step.
 double least_of_decode(const ModelShape& shape, std::int64_t rows = slots) {
   return plans::least_decode_bytes(plans::LayerTraffic(shape),
                                    plans::layer_weights(shape),
-                                   static_cast<double>(rows), keys);
+                                   static_cast<double>(rows), num_keys);
 }
 
 /// Returns those of a layer of a pass without gradients.
 double least_of_score(const ModelShape& shape) {
   return plans::least_forward_bytes(plans::LayerTraffic(shape),
-                                    plans::layer_weights(shape), tokens);
+                                    plans::layer_weights(shape), num_tokens);
 }
 
 /// Returns those of a layer of a micro-batch.
 double torchtitan_bytes(const ModelShape& shape) {
   return least_of_score(shape)
          + plans::least_backward_bytes(plans::LayerTraffic(shape),
-                                       plans::layer_weights(shape), tokens);
+                                       plans::layer_weights(shape), num_tokens);
 }
 
 /// Returns those of the head.
@@ -123,13 +123,13 @@ AtenCounts decode_step(const ModelShape& shape, std::int64_t num_slots = slots,
   if (shape.experts.exist())
     spread_tokens(model);
   KvCache cache(model.shape, model.backend, model.backend.storage(DType::bf16));
-  cache.reset(num_slots, 2 * keys);
+  cache.reset(num_slots, 2 * num_keys);
   std::vector<DecodeToken> row;
   std::vector<std::int64_t> rows;
   std::vector<DrawKey> names; // of different draws
   for (std::int32_t slot = 0; slot < num_slots; ++slot) {
-    row.push_back({7 + slot, cache.take_slot(), keys - 1});
-    cache.make_room(slot, 0, keys);
+    row.push_back({7 + slot, cache.take_slot(), num_keys - 1});
+    cache.make_room(slot, 0, num_keys);
     rows.push_back(slot);
     names.push_back({{1, 2}, static_cast<std::uint32_t>(slot), 4});
   }
@@ -185,7 +185,7 @@ AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
   const std::vector<std::span<const std::int32_t>> all(sequences, ids);
   const PackedTokens batch = pack(all);
   WantedTokens wanted;
-  for (std::int64_t t = 0; t < tokens; ++t) {
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
     wanted.positions_R.push_back(t);
     wanted.targets_R.push_back(6);
   }
@@ -194,7 +194,7 @@ AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
   head.operands = DType::bf16;
   Workspace workspace(model.backend.memory());
   const RunContext context;
-  const auto count = static_cast<std::size_t>(tokens);
+  const auto count = static_cast<std::size_t>(num_tokens);
   const std::vector<float> d_logprobs(count, 0.5F);
   const auto step = [&] {
     Saved saved;
@@ -264,7 +264,7 @@ TEST(AtenCounts, OfPromptsAreWithinTheirBudget) {
   const double least = least_of_score(counted_shape(1));
   expect_within({"new prompts", limits.new_layer, "none"}, dense(0), least);
   expect_within({"continued prompts", limits.continued_layer, "none"},
-                dense(keys), least);
+                dense(num_keys), least);
   const double least_of_experts = least_of_score(counted_experts(1));
   expect_within({"prompts with experts", limits.expert_layer, "none"},
                 experts(/*groups=*/true), least_of_experts);
@@ -278,7 +278,8 @@ TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {
   const AtenCounts layer
     = micro_batch(counted_shape(2), Pass::score).minus(one);
   expect_within(score_layer, layer, least_of_score(shape));
-  expect_within(score_rest, one.minus(layer), least_of_rest(shape, tokens, 1));
+  expect_within(score_rest, one.minus(layer),
+                least_of_rest(shape, num_tokens, 1));
 }
 
 TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
@@ -287,7 +288,8 @@ TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
   const AtenCounts layer
     = micro_batch(counted_shape(2), Pass::train).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
-  expect_within(train_rest, one.minus(layer), least_of_rest(shape, tokens, 3));
+  expect_within(train_rest, one.minus(layer),
+                least_of_rest(shape, num_tokens, 3));
 }
 
 AtenCounts expert_counts(Pass pass, bool groups, std::int64_t experts) {
