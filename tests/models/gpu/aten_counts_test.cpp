@@ -74,7 +74,7 @@ constexpr std::int64_t many_slots = 32; // whose tokens go to all experts
 constexpr std::int64_t num_keys = 1024; // of a sequence that decodes
 constexpr std::int64_t sequences = 4;
 constexpr std::int64_t length = 128;
-constexpr std::int64_t num_tokens = sequences * length; // 8192 beside 8B
+constexpr std::int64_t batch_tokens = sequences * length; // 8192 beside 8B
 
 /// Returns the least bytes of a layer of a decode step.
 double least_of_decode(const ModelShape& shape, std::int64_t rows = slots) {
@@ -86,14 +86,15 @@ double least_of_decode(const ModelShape& shape, std::int64_t rows = slots) {
 /// Returns those of a layer of a pass without gradients.
 double least_of_score(const ModelShape& shape) {
   return plans::least_forward_bytes(plans::LayerTraffic(shape),
-                                    plans::layer_weights(shape), num_tokens);
+                                    plans::layer_weights(shape), batch_tokens);
 }
 
 /// Returns those of a layer of a micro-batch.
 double torchtitan_bytes(const ModelShape& shape) {
   return least_of_score(shape)
          + plans::least_backward_bytes(plans::LayerTraffic(shape),
-                                       plans::layer_weights(shape), num_tokens);
+                                       plans::layer_weights(shape),
+                                       batch_tokens);
 }
 
 /// Returns those of the head.
@@ -185,7 +186,7 @@ AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
   const std::vector<std::span<const std::int32_t>> all(sequences, ids);
   const PackedTokens batch = pack(all);
   WantedTokens wanted;
-  for (std::int64_t t = 0; t < num_tokens; ++t) {
+  for (std::int64_t t = 0; t < batch_tokens; ++t) {
     wanted.positions_R.push_back(t);
     wanted.targets_R.push_back(6);
   }
@@ -194,7 +195,7 @@ AtenCounts micro_batch(const ModelShape& shape, Pass pass, bool groups = true) {
   head.operands = DType::bf16;
   Workspace workspace(model.backend.memory());
   const RunContext context;
-  const auto count = static_cast<std::size_t>(num_tokens);
+  const auto count = static_cast<std::size_t>(batch_tokens);
   const std::vector<float> d_logprobs(count, 0.5F);
   const auto step = [&] {
     Saved saved;
@@ -279,7 +280,7 @@ TEST(AtenCounts, OfAPassWithoutGradientsAreWithinTheirBudget) {
     = micro_batch(counted_shape(2), Pass::score).minus(one);
   expect_within(score_layer, layer, least_of_score(shape));
   expect_within(score_rest, one.minus(layer),
-                least_of_rest(shape, num_tokens, 1));
+                least_of_rest(shape, batch_tokens, 1));
 }
 
 TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
@@ -289,7 +290,7 @@ TEST(AtenCounts, OfAMicroBatchAreWithinTheirBudget) {
     = micro_batch(counted_shape(2), Pass::train).minus(one);
   expect_within(train_layer, layer, torchtitan_bytes(shape));
   expect_within(train_rest, one.minus(layer),
-                least_of_rest(shape, num_tokens, 3));
+                least_of_rest(shape, batch_tokens, 3));
 }
 
 AtenCounts expert_counts(Pass pass, bool groups, std::int64_t experts) {
