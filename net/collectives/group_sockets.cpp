@@ -173,10 +173,12 @@ std::unique_ptr<TlsSession> secure_dialed(int socket, const TlsContext& context,
   const auto deadline = LaneClock::now() + waits.progress_deadline;
   for (Next next = session->shake_hands(); next != Next::more;
        next = session->shake_hands()) {
-    if (next == Next::ended || next == Next::broken)
-      throw FailureError({Errc::refused, peer, "the TLS handshake failed",
-                          next == Next::ended ? "the peer closed the connection"
-                                              : session->why()});
+    const bool ended = next == Next::ended;
+    if (ended || next == Next::broken)
+      throw FailureError(
+        {ended || session->lost_socket() ? Errc::peer_lost : Errc::refused,
+         peer, "the TLS handshake failed",
+         ended ? "the peer closed the connection" : session->why()});
     const short event = next == Next::readable ? POLLIN : POLLOUT;
     if (!any_ready({{socket, event, 0}}, waits, deadline))
       nothing_moved(peer, waits);

@@ -230,12 +230,18 @@ void Connection::arm_timer() {
   }));
 }
 
+/// Who is refused never gets as far as a frame, later TLS breaks with the peer.
+/// So does a handshake whose socket breaks: TLS would say what it refuses.
+Errc Connection::code_of_broken_tls() const {
+  const bool is_lost = stage_ == Stage::known
+                       || (stage_ == Stage::greeting && tls_->lost_socket());
+  return is_lost ? Errc::peer_lost : Errc::refused;
+}
+
 void Connection::fail(const ErrorCode& error, const char* doing) {
-  // who is refused never gets as far as a frame; later TLS breaks with the peer
   if (tls_ && !tls_->why().empty())
-    return close({stage_ == Stage::known ? Errc::peer_lost : Errc::refused,
-                  peer_, std::string(doing) + " failed: TLS: " + tls_->why(),
-                  ""});
+    return close({code_of_broken_tls(), peer_,
+                  std::string(doing) + " failed: TLS: " + tls_->why(), ""});
   const bool ended = error == asio::error::eof;
   close({Errc::peer_lost, peer_,
          ended ? std::string("the peer closed the connection")

@@ -116,6 +116,7 @@ private:
   void frame_done();
   void write_frame();
   void frame_written(const ErrorCode& error, std::size_t bytes);
+  Errc code_of_broken_tls() const;
   void fail(const ErrorCode& error, const char* doing);
   void arm_timer();
   bool moving_expected() const;

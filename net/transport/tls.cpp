@@ -281,7 +281,8 @@ TlsSession::Next TlsSession::send_records() {
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
       return Next::writable;
     if (bytes < 0) {
-      why_ = std::strerror(errno);
+      error_ = errno;
+      why_ = std::strerror(error_);
       return Next::broken;
     }
     sent_ += static_cast<std::size_t>(bytes);

@@ -80,6 +80,10 @@ public:
   const std::string& why() const noexcept {
     return why_;
   }
+  /// Returns whether it broke with its socket, not by what TLS refuses.
+  bool lost_socket() const noexcept {
+    return error_ != 0;
+  }
 
 private:
   friend struct TlsWire;

@@ -42,6 +42,9 @@ public:
   const std::string& why() const noexcept {
     return session_->why();
   }
+  bool lost_socket() const noexcept {
+    return session_->lost_socket();
+  }
   /// Releases the session for use with the bare socket; nothing may be in
   /// flight.
   std::unique_ptr<TlsSession> release() {

@@ -178,6 +178,7 @@ TEST(Tls, AProcessOfAnotherRunIsRefusedByBothSides) {
             std::pair(Next::broken, Next::broken));
   EXPECT_THAT(client.why(), HasSubstr("certificate verify failed"));
   EXPECT_THAT(server.why(), HasSubstr("alert"));
+  EXPECT_FALSE(client.lost_socket() || server.lost_socket());
 }
 
 /// An OpenSSL client that accepts any server and presents `pem`, if any.
@@ -234,6 +235,18 @@ TEST(Tls, NonsenseIsRefusedAndHalfAHandshakeWaits) {
   EXPECT_EQ(client.shake_hands(), Next::readable) << "nothing was passed on";
   wire.hang_up();
   EXPECT_EQ(client.shake_hands(), Next::ended);
+}
+
+TEST(Tls, ASocketThatBreaksInTheHandshakeRefusesNothing) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  const Descriptor one(pair[0]);
+  TlsSession client(*new_run_tls(), one.get(), Role::connects);
+  EXPECT_EQ(client.shake_hands(), Next::readable);
+  ::close(pair[1]); // with what nobody has read, as a process that is killed
+  EXPECT_EQ(client.shake_hands(), Next::broken);
+  EXPECT_THAT(client.why(), HasSubstr("reset"));
+  EXPECT_TRUE(client.lost_socket());
 }
 
 TEST(Tls, AnErrorStaysInItsSession) {
