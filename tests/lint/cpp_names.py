@@ -3,7 +3,7 @@ namespace they are, what they are, and whether other files can see them."""
 import re
 from dataclasses import dataclass
 
-from cpp_outline import CLOSING, tokens_of
+from cpp_outline import TokenReader
 from sources import blank_comments
 
 TYPES = {"class", "struct", "union", "enum"}
@@ -44,15 +44,11 @@ def macros_of(text):
     return list(found.values())
 
 
-class Scopes:
+class Scopes(TokenReader):
     def __init__(self, text):
-        self.tokens, self.lines, _ = tokens_of(text)
-        self.names, self.at = [], 0
+        super().__init__(text)
+        self.names = []
         self.declarations((), False)
-
-    def peek(self, ahead=0):
-        at = self.at + ahead
-        return self.tokens[at] if at < len(self.tokens) else ""
 
     def declarations(self, scope, internal):
         while self.peek() not in ("", "}"):
@@ -83,17 +79,6 @@ class Scopes:
 
     def add(self, scope, name, kind, text, begin, internal):
         self.names.append(Name("::".join(scope), name, kind, text, self.lines[begin], internal))
-
-    def group(self):
-        """Skips a group of parentheses, brackets or braces."""
-        closing = CLOSING[self.peek()]
-        self.at += 1
-        while self.peek() not in ("", closing):
-            if self.peek() in CLOSING:
-                self.group()
-            else:
-                self.at += 1
-        self.at += 1
 
     def angles(self):
         """Skips <..> after `template`."""

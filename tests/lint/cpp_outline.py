@@ -75,16 +75,34 @@ def tokens_of(text):
     return tokens, lines, spaced
 
 
-class Outline:
+class TokenReader:
+    """Reads the tokens of a file one after the other."""
     def __init__(self, text):
         self.tokens, self.lines, self.spaced = tokens_of(text)
+        self.at = 0
+
+    def peek(self, ahead=0):
+        at = self.at + ahead
+        return self.tokens[at] if at < len(self.tokens) else ""
+
+    def group(self):
+        """Skips a group of parentheses, brackets or braces."""
+        closing = CLOSING[self.peek()]
+        self.at += 1
+        while self.peek() not in ("", closing):
+            if self.peek() in CLOSING:
+                self.group()
+            else:
+                self.at += 1
+        self.at += 1
+
+
+class Outline(TokenReader):
+    def __init__(self, text):
+        super().__init__(text)
         self.functions, self.classes = [], []
         self.inside = None  # the class whose declarations these are
-        self.at = 0
         self.declarations()
-
-    def peek(self):
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     # -- declarations --------------------------------------------------------
 
@@ -167,16 +185,6 @@ class Outline:
         if name == "operator" or "operator" in head[max(0, opening - 3):opening]:
             return "operator"
         return name
-
-    def group(self):
-        closing = CLOSING[self.peek()]
-        self.at += 1
-        while self.peek() not in ("", closing):
-            if self.peek() in CLOSING:
-                self.group()
-            else:
-                self.at += 1
-        self.at += 1
 
     # -- statements ----------------------------------------------------------
 

@@ -29,6 +29,16 @@ using troupe::testing::FakeNccl;
 /// deadline of 60 s.
 constexpr auto streams_noticed = 5s;
 
+/// Waits for the stream, as the host does for its kernels, and for nothing
+/// else.
+void wait_for(CudaStream stream) {
+  const CudaStreams& cuda = FakeNccl::library().cuda;
+  while (cuda.query_stream(stream) != 0) {
+    cuda.clear_error();
+    std::this_thread::yield();
+  }
+}
+
 /// A member in a process of its own, which adds up a number on its stream.
 class StreamingProcess {
 public:
@@ -58,14 +68,8 @@ public:
     calls_->join(calls_->all_reduce_sum(sum_.data(), 1, DType::f32, "gradients",
                                         StreamOrder::beside));
   }
-  /// Waits for the stream, as the host does for its kernels, and for nothing
-  /// else.
   float wait() {
-    const CudaStreams& cuda = FakeNccl::library().cuda;
-    while (cuda.query_stream(stream_) != 0) {
-      cuda.clear_error();
-      std::this_thread::yield();
-    }
+    wait_for(stream_);
     calls_->check();
     return sum_[0];
   }
@@ -126,11 +130,7 @@ public:
   float receive() {
     channel_->on_streams(number_.data())
       ->receive(number_.data(), 4, "activations");
-    const CudaStreams& cuda = FakeNccl::library().cuda;
-    while (cuda.query_stream(stream_) != 0) {
-      cuda.clear_error();
-      std::this_thread::yield();
-    }
+    wait_for(stream_);
     channel_->check();
     return number_[0];
   }

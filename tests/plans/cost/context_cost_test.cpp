@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/plans/problem_support.hpp"
+#include "tests/support/plans/call_seconds.hpp"
 
 namespace troupe::plans {
 namespace {
@@ -27,22 +27,13 @@ PlanProblem long_problem() {
   return problem;
 }
 
-double context_seconds(const PlanProblem& problem, const char* call,
-                       const char* strategy) {
-  const CostModel costs(problem);
-  const auto parsed = parse_strategy(strategy);
-  return costs.call_s(
-    problem.workflow.call(call),
-    {.devices = ranks(0, parsed.num_devices() - 1), .strategy = parsed});
-}
-
 TEST(ContextCost, RanksShareAttentionAndAllElse) {
   const auto problem = long_problem();
   for (const auto* call : {"ref_inf", "actor_train"}) {
-    const auto one = context_seconds(problem, call, "d1");
-    EXPECT_NEAR(context_seconds(problem, call, "c8"), one / 8, 0.03 * one / 8)
+    const auto one = seconds_of_call(problem, call, "d1");
+    EXPECT_NEAR(seconds_of_call(problem, call, "c8"), one / 8, 0.03 * one / 8)
       << call;
-    EXPECT_NEAR(context_seconds(problem, call, "d8"), one, 0.03 * one)
+    EXPECT_NEAR(seconds_of_call(problem, call, "d8"), one, 0.03 * one)
       << call << ": seven ranks have no sample";
   }
 }
@@ -52,9 +43,9 @@ TEST(ContextCost, GathersAreOfKeysAndValuesOnTheLinkOfTheGroup) {
   problem.shapes["ref"] = problem.shapes["actor"] = shape_34b();
   const auto added = [&](const char* call, const char* strategy) {
     problem.hardware.intra_Bps = 1e18;
-    const auto free_s = context_seconds(problem, call, strategy);
+    const auto free_s = seconds_of_call(problem, call, strategy);
     problem.hardware.intra_Bps = 1e9;
-    return context_seconds(problem, call, strategy) - free_s;
+    return seconds_of_call(problem, call, strategy) - free_s;
   };
   // 48 layers, 8 heads of 128, 2 bytes: what the seven others have
   const auto gather_s = 48 * 2 * 8 * 128 * 2 * long_tokens * 7 / 8 / 1e9;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/plans/problem_support.hpp"
+#include "tests/support/plans/call_seconds.hpp"
 
 namespace troupe::plans {
 namespace {
@@ -31,23 +31,14 @@ PlanProblem on_ampere() {
   return problem;
 }
 
-double gpu_seconds(const PlanProblem& problem, const char* call,
-                   const char* strategy) {
-  const CostModel costs(problem);
-  const auto parsed = parse_strategy(strategy);
-  return costs.call_s(
-    problem.workflow.call(call),
-    {.devices = ranks(0, parsed.num_devices() - 1), .strategy = parsed});
-}
-
 /// Returns how many times a call pays a number of the hardware file.
 double times_paid(const PlanProblem& problem, const char* call,
                   const char* strategy, double Hardware::*price,
                   double more = 1) {
   auto dearer = problem;
   dearer.hardware.*price += more;
-  return (gpu_seconds(dearer, call, strategy)
-          - gpu_seconds(problem, call, strategy))
+  return (seconds_of_call(dearer, call, strategy)
+          - seconds_of_call(problem, call, strategy))
          / more;
 }
 
@@ -114,7 +105,7 @@ TEST(GpuCost, EachPassOfPromptsPaysItsLaunchesAndReadsTheWeights) {
   problem.hardware.gemm_flops = problem.hardware.attn_flops = 1e30;
   const auto seconds = [&](std::int64_t most) {
     problem.sizes.max_batch_tokens = most;
-    return gpu_seconds(problem, "actor_gen", "d1");
+    return seconds_of_call(problem, "actor_gen", "d1");
   };
   const auto once
     = begun.traffic * 2 * 6'476'267'520 / problem.hardware.mem_Bps;
@@ -180,7 +171,7 @@ TEST(GpuCost, ADecodedTokenMovesTheCountedBytes) {
     = gpu_prompt_counts.new_layer.traffic
       * (layers - 2 * gpu_responses * 32 * (164'352.0 + 2 * 4096)
          + 2 * prompt_tokens * 32 * (164'352 + 2 * 4096));
-  EXPECT_NEAR(gpu_seconds(problem, "actor_gen", "d1") * hw.mem_Bps,
+  EXPECT_NEAR(seconds_of_call(problem, "actor_gen", "d1") * hw.mem_Bps,
               of_tokens + prompts, 1e-6 * (of_tokens + prompts));
 }
 
@@ -211,11 +202,11 @@ TEST(GpuCost, ShortResponsesShareTheCacheOfFewerLongOnes) {
 TEST(GpuCost, DrawingOnTheHostCopiesAllLogitsToIt) {
   auto problem = on_gpus();
   problem.hardware.stage_token_s = problem.hardware.copy_s = 0;
-  const auto on_device = gpu_seconds(problem, "actor_gen", "d1");
+  const auto on_device = seconds_of_call(problem, "actor_gen", "d1");
   problem.sizes.engine.draws = DrawPlace::host;
   const auto logits = (gpu_tokens - 1) * gpu_responses * 32'000;
   EXPECT_NEAR(
-    gpu_seconds(problem, "actor_gen", "d1") - on_device,
+    seconds_of_call(problem, "actor_gen", "d1") - on_device,
     logits * (4 / problem.hardware.host_Bps - 24 / problem.hardware.mem_Bps),
     1e-9);
 }
@@ -225,8 +216,8 @@ TEST(GpuCost, ShardedOptimizersPayTheGatherOfWhatTheyChanged) {
   auto slow = problem;
   slow.hardware.gather_Bps /= 10;
   const auto more_s = [&](const char* strategy) {
-    return gpu_seconds(slow, "actor_train", strategy)
-           - gpu_seconds(problem, "actor_train", strategy);
+    return seconds_of_call(slow, "actor_train", strategy)
+           - seconds_of_call(problem, "actor_train", strategy);
   };
   EXPECT_EQ(more_s("d8"), 0);
   const auto bytes = 4.0 * 7 / 8 * double(num_parameters(shape_7b()));
@@ -240,10 +231,11 @@ TEST(GpuCost, StagesAndTensorPeersSendActivationsAsTheyAreStored) {
   auto problem = on_gpus();
   problem.hardware.intra_Bps = 1e6; // all that counts
   for (const char* strategy : {"p2", "t2"}) {
-    const auto in_bf16 = gpu_seconds(problem, "ref_inf", strategy);
+    const auto in_bf16 = seconds_of_call(problem, "ref_inf", strategy);
     auto in_fp32 = problem;
     in_fp32.dtypes["ref"] = DType::f32;
-    EXPECT_NEAR(gpu_seconds(in_fp32, "ref_inf", strategy) / in_bf16, 2, 0.02)
+    EXPECT_NEAR(seconds_of_call(in_fp32, "ref_inf", strategy) / in_bf16, 2,
+                0.02)
       << strategy;
   }
 }
@@ -259,8 +251,8 @@ TEST(GpuCost, CutExpertsMultiplySlowerThanWholeOnes) {
   problem.hardware.gemm_width_half = 64;
   const auto at_full_rate = 2 * gpu_responses * (128 + gpu_tokens) * 32
                             * (2 * 3 * 4096.0 * 256) / 2 / 1e12;
-  EXPECT_NEAR(gpu_seconds(problem, "ref_inf", "t2")
-                - gpu_seconds(problem, "ref_inf", "t2e2"),
+  EXPECT_NEAR(seconds_of_call(problem, "ref_inf", "t2")
+                - seconds_of_call(problem, "ref_inf", "t2e2"),
               at_full_rate * (192.0 / 128 - 320.0 / 256), 1e-3 * at_full_rate);
 }
 
@@ -271,8 +263,8 @@ TEST(GpuCost, RowsForExpertsOfOtherRanksGoThroughTheHost) {
   auto slow = problem;
   slow.hardware.host_Bps = 1;
   const auto more_s = [&](const char* strategy) {
-    return gpu_seconds(slow, "ref_inf", strategy)
-           - gpu_seconds(problem, "ref_inf", strategy);
+    return seconds_of_call(slow, "ref_inf", strategy)
+           - seconds_of_call(problem, "ref_inf", strategy);
   };
   EXPECT_EQ(more_s("t2e2"), 0) << "peers of a token have it";
   const auto rows = 2 * (gpu_responses / 2) * (128 + gpu_tokens);
@@ -304,10 +296,10 @@ TEST(GpuCost, WithoutPricesOfKernelsThoseOfALayerCount) {
 double gathers_of_fp32(PlanProblem problem, const char* call,
                        const char* strategy) {
   problem.hardware.gather_Bps = 1; // nothing else counts
-  const auto of_bf16 = gpu_seconds(problem, call, strategy);
+  const auto of_bf16 = seconds_of_call(problem, call, strategy);
   for (auto& [role, dtype] : problem.dtypes)
     dtype = DType::f32;
-  return gpu_seconds(problem, call, strategy) / of_bf16;
+  return seconds_of_call(problem, call, strategy) / of_bf16;
 }
 
 TEST(GpuCost, WeightsAreGatheredForKernelsAsTheseReadThem) {
